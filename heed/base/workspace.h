@@ -1,0 +1,30 @@
+#pragma once
+// Workspace: scratch memory that a caller reserves once and lends to kernels, which never allocate themselves.
+// It grows on reserve() and keeps its size; the contents are not preserved. One kernel call at a time may use it.
+#include <cstddef>
+#include <memory>
+
+#include "heed/base/export.h"
+
+namespace heed {
+
+class HEED_API Workspace {
+ public:
+  Workspace() = default;
+  explicit Workspace(size_t bytes) { reserve(bytes); }
+
+  void reserve(size_t bytes);
+  size_t bytes() const { return bytes_; }
+  std::byte* data() const { return data_.get(); }  // aligned to kAlignment
+
+  static constexpr size_t kAlignment = 64;
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const noexcept;
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace heed

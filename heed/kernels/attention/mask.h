@@ -1,0 +1,111 @@
+#pragma once
+// Which keys a query may see. A Mask is a set of small constraints that all have to agree:
+//
+//   Mask{Causal::bottom_right(), Lengths{lengths}}
+//
+// Every constraint here leaves each query one run of keys [begin, end), so a kernel can skip what lies outside.
+// Whatever depends on a query's place among the keys names its alignment: there is no default to get wrong.
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "heed/base/export.h"
+
+namespace heed::kernels {
+
+// Where query t stands among the keys: at key t + offset.
+struct Alignment {
+  enum class Kind { offset, bottom_right };
+  Kind kind = Kind::offset;
+  int64_t offset = 0;
+
+  // offset for T queries over S keys (S: the row's own number of keys, where lengths or packing limit it).
+  constexpr int64_t resolve(int64_t T, int64_t S) const { return kind == Kind::bottom_right ? S - T : offset; }
+};
+
+// Query t sees keys s <= t + offset.
+struct Causal {
+  Alignment align;
+
+  static constexpr Causal top_left() { return {{Alignment::Kind::offset, 0}}; }               // offset 0
+  static constexpr Causal bottom_right() { return {{Alignment::Kind::bottom_right, 0}}; }     // offset S - T
+  static constexpr Causal offset(int64_t n) { return {{Alignment::Kind::offset, n}}; }        // n past keys
+};
+
+// Query t, standing at p = t + offset, sees keys p - left <= s <= p + right.
+struct Window {
+  int64_t left, right;
+  Alignment align;
+
+  static constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
+  static constexpr Window top_left(int64_t left, int64_t right) { return {left, right, {Alignment::Kind::offset, 0}}; }
+  static constexpr Window bottom_right(int64_t left, int64_t right) {
+    return {left, right, {Alignment::Kind::bottom_right, 0}};
+  }
+  static constexpr Window offset(int64_t n, int64_t left, int64_t right) {
+    return {left, right, {Alignment::Kind::offset, n}};
+  }
+};
+
+// keys[b] keys of batch b are real; the others are padding.
+struct Lengths {
+  std::span<const int64_t> keys;
+};
+
+// Several sequences laid end to end in one row (B = 1): sequence i has queries [queries[i], queries[i+1]) and keys
+// [keys[i], keys[i+1]), and sees only itself. Alignments count from the sequence's own beginning and end.
+struct Packed {
+  std::span<const int64_t> queries, keys;
+};
+
+struct Mask {
+  std::optional<Causal> causal;
+  std::optional<Window> window;
+  std::optional<Lengths> lengths;
+  std::optional<Packed> packed;
+
+  template <class... Constraint>
+  Mask(const Constraint&... constraint) {  // NOLINT(google-explicit-constructor)
+    (set(constraint), ...);
+  }
+
+ private:
+  void set(const Causal& c) { causal = c; }
+  void set(const Window& w) { window = w; }
+  void set(const Lengths& l) { lengths = l; }
+  void set(const Packed& p) { packed = p; }
+};
+
+// Keys [begin, end); empty where end <= begin.
+struct KeyRange {
+  int64_t begin, end;
+  constexpr bool empty() const { return end <= begin; }
+};
+
+// A mask checked against shapes and compiled: it owns what it needs, and answers without failing.
+class HEED_API Visibility {
+ public:
+  Visibility() = default;
+  // Throws Error where the mask does not fit B sequences of T queries over S keys.
+  Visibility(const Mask& mask, int64_t B, int64_t T, int64_t S);
+
+  // The keys that query t of batch b may see, within [0, S).
+  KeyRange row(int64_t b, int64_t t) const noexcept;
+  // No constraint at all: every row is [0, S).
+  bool everything() const noexcept { return everything_; }
+  // The number of visible (query, key) pairs of one head, over all batches.
+  int64_t pairs() const noexcept;
+  // Causal in effect: later queries see later keys, so late query blocks are the expensive ones.
+  bool causal() const noexcept { return causal_.has_value(); }
+
+ private:
+  bool everything_ = true;
+  int64_t B_ = 0, T_ = 0, S_ = 0;
+  std::optional<Causal> causal_;
+  std::optional<Window> window_;
+  std::vector<int64_t> lengths_, packed_queries_, packed_keys_;
+};
+
+}  // namespace heed::kernels
