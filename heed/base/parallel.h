@@ -13,11 +13,9 @@ namespace heed {
 // A borrowed callable: two words, no allocation. It must not outlive what it refers to.
 class TaskRef {
  public:
-  template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, TaskRef>)
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<F>, TaskRef>>>
   TaskRef(F&& f)  // NOLINT(google-explicit-constructor, bugprone-forwarding-reference-overload)
-      : object_(const_cast<void*>(static_cast<const void*>(&f))),
-        call_([](void* object, int64_t task, int worker) {
+      : object_(const_cast<void*>(static_cast<const void*>(&f))), call_([](void* object, int64_t task, int worker) {
           (*static_cast<std::remove_reference_t<F>*>(object))(task, worker);
         }) {}
   void operator()(int64_t task, int worker) const { call_(object_, task, worker); }

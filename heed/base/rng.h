@@ -2,6 +2,7 @@
 // Random numbers from a counter (Philox 4x32-10, Salmon et al. 2011): the n-th draw of a stream is a pure function of
 // (seed, stream, n), so that any part of it can be drawn again, in any order, on any thread.
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
@@ -31,7 +32,7 @@ class Rng {
 
   uint32_t next_u32() {
     const uint64_t block = position_ / 4;
-    if (position_ % 4 == 0 || block != cached_) {
+    if (block != cached_) {
       values_ = philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
                         static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)},
                        seed_);
@@ -46,8 +47,9 @@ class Rng {
   // In [0, 1), 24 random bits.
   float uniform() { return static_cast<float>(next_u32() >> 8) * 0x1p-24f; }
   float uniform(float low, float high) { return low + (high - low) * uniform(); }
-  // In [0, n), without bias.
+  // In [0, n), without bias; n > 0.
   uint64_t below(uint64_t n) {
+    assert(n > 0);
     const uint64_t limit = n * (UINT64_MAX / n);
     uint64_t draw = next_u64();
     while (draw >= limit) draw = next_u64();
@@ -63,13 +65,11 @@ class Rng {
   uint64_t seed() const { return seed_; }
   uint64_t stream() const { return stream_; }
   uint64_t position() const { return position_; }
-  void seek(uint64_t position) {
-    position_ = position;
-    cached_ = UINT64_MAX;
-  }
+  void seek(uint64_t position) { position_ = position; }
 
  private:
-  uint64_t seed_, stream_, position_ = 0, cached_ = UINT64_MAX;
+  uint64_t seed_, stream_, position_ = 0;
+  uint64_t cached_ = UINT64_MAX;  // the block that values_ holds; no position lies in this one
   Block4 values_{};
 };
 

@@ -49,8 +49,7 @@ class View {
       : data_(data), shape_(shape), strides_(strides) {}
 
   // View<float> serves wherever View<const float> is asked for.
-  template <class U>
-    requires(std::is_same_v<const U, T> && !std::is_same_v<U, T>)
+  template <class U, class = std::enable_if_t<std::is_same_v<const U, T> && !std::is_same_v<U, T>>>
   constexpr View(const View<U, Rank>& other)  // NOLINT(google-explicit-constructor)
       : data_(other.data()), shape_(other.shape()), strides_(other.strides()) {}
 
@@ -64,15 +63,15 @@ class View {
   constexpr explicit operator bool() const { return data_ != nullptr; }
 
   template <class... Index>
-    requires(sizeof...(Index) == Rank)
   constexpr T& operator()(Index... index) const {
+    static_assert(sizeof...(Index) == Rank);
     return *at(index...);
   }
 
   // The address of an element; trailing indices may be left out: v.at(b, h) is where row 0 of that head begins.
   template <class... Index>
-    requires(sizeof...(Index) <= Rank)
   constexpr T* at(Index... index) const {
+    static_assert(sizeof...(Index) <= Rank);
     T* p = data_;
     size_t i = 0;
     ((p += static_cast<int64_t>(index) * strides_[i++]), ...);

@@ -3,6 +3,7 @@
 // It grows on reserve() and keeps its size; the contents are not preserved. One kernel call at a time may use it.
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "heed/base/export.h"
 
@@ -12,6 +13,12 @@ class HEED_API Workspace {
  public:
   Workspace() = default;
   explicit Workspace(size_t bytes) { reserve(bytes); }
+  Workspace(Workspace&& other) noexcept : data_(std::move(other.data_)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Workspace& operator=(Workspace&& other) noexcept {
+    data_ = std::move(other.data_);
+    bytes_ = std::exchange(other.bytes_, 0);
+    return *this;
+  }
 
   void reserve(size_t bytes);
   size_t bytes() const { return bytes_; }

@@ -21,30 +21,31 @@
 namespace heed::kernels {
 
 struct AttentionOptions {
-  std::optional<float> scale;  // of the scores; by default 1 / sqrt(D)
-  Mask mask;
+  std::optional<float> scale{};  // of the scores; by default 1 / sqrt(D)
+  Mask mask{};
 };
 
 struct AttentionInputs {
-  View<const float, 4> q;  // [B,Hq,T,D]
-  KvView k;                // [B,Hk,S,D]
-  KvView v;                // [B,Hk,S,Dv]
+  View<const float, 4> q{};  // [B,Hq,T,D]
+  KvView k{};                // [B,Hk,S,D]
+  KvView v{};                // [B,Hk,S,Dv]
 };
 
 struct AttentionOutputs {
-  View<float, 4> out;    // [B,Hq,T,Dv], overwritten
-  View<float, 3> lse;    // [B,Hq,T], if wanted: the natural log-sum-exp of each row, -inf where it sees nothing
-  View<float, 4> stats;  // [B,Hq,T,2], if wanted: what backward needs, see below
+  View<float, 4> out{};    // [B,Hq,T,Dv], overwritten
+  View<float, 3> lse{};    // [B,Hq,T], if wanted: the natural log-sum-exp of each row, -inf where it sees nothing
+  View<float, 4> stats{};  // [B,Hq,T,2], if wanted: what backward needs, see below
 };
 
-// The softmax of a row is kept as two numbers in base 2, weight = 2^(score * log2(e) - stats[0] - stats[1]): the running
-// maximum, rounded up to an integer, and log2 of the sum. One f32 log-sum-exp would lose the weights at large scores.
+// The softmax of a row is kept as two numbers in base 2, weight = 2^(score * log2(e) - stats[0]) / stats[1]: a maximum,
+// rounded up to an integer, and the sum. One f32 log-sum-exp would lose the weights at large scores. A row that sees
+// nothing has the sum 0.
 
 struct AttentionGradients {
-  View<const float, 4> out;    // [B,Hq,T,Dv], as forward gave it
-  View<const float, 4> stats;  // [B,Hq,T,2], as forward gave it
-  View<const float, 4> d_out;  // [B,Hq,T,Dv]
-  View<float, 4> dq, dk, dv;   // added to; an empty view: not wanted
+  View<const float, 4> out{};       // [B,Hq,T,Dv], as forward gave it
+  View<const float, 4> stats{};     // [B,Hq,T,2], as forward gave it
+  View<const float, 4> d_out{};     // [B,Hq,T,Dv]
+  View<float, 4> dq{}, dk{}, dv{};  // added to; an empty view: not wanted
 };
 
 struct AttentionShape {

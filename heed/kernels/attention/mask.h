@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "heed/base/export.h"
@@ -29,9 +30,9 @@ struct Alignment {
 struct Causal {
   Alignment align;
 
-  static constexpr Causal top_left() { return {{Alignment::Kind::offset, 0}}; }               // offset 0
-  static constexpr Causal bottom_right() { return {{Alignment::Kind::bottom_right, 0}}; }     // offset S - T
-  static constexpr Causal offset(int64_t n) { return {{Alignment::Kind::offset, n}}; }        // n past keys
+  static constexpr Causal top_left() { return {{Alignment::Kind::offset, 0}}; }            // offset 0
+  static constexpr Causal bottom_right() { return {{Alignment::Kind::bottom_right, 0}}; }  // offset S - T
+  static constexpr Causal offset(int64_t n) { return {{Alignment::Kind::offset, n}}; }     // n past keys
 };
 
 // Query t, standing at p = t + offset, sees keys p - left <= s <= p + right.
@@ -55,10 +56,15 @@ struct Lengths {
 };
 
 // Several sequences laid end to end in one row (B = 1): sequence i has queries [queries[i], queries[i+1]) and keys
-// [keys[i], keys[i+1]), and sees only itself. Alignments count from the sequence's own beginning and end.
+// [keys[i], keys[i+1]), and sees only itself; queries after the last sequence see nothing. Alignments count from the
+// sequence's own beginning and end. Lengths{n} on top hides the keys from n on, and moves no alignment.
 struct Packed {
   std::span<const int64_t> queries, keys;
 };
+
+// T stands among Ts exactly once.
+template <class T, class... Ts>
+inline constexpr bool kOnce = (0 + ... + int{std::is_same_v<T, Ts>}) == 1;
 
 struct Mask {
   std::optional<Causal> causal;
@@ -66,8 +72,10 @@ struct Mask {
   std::optional<Lengths> lengths;
   std::optional<Packed> packed;
 
+  // In any order, each kind at most once.
   template <class... Constraint>
-  Mask(const Constraint&... constraint) {  // NOLINT(google-explicit-constructor)
+  requires((kOnce<Constraint, Causal, Window, Lengths, Packed> && ...) && (kOnce<Constraint, Constraint...> && ...))
+      Mask(const Constraint&... constraint) {  // NOLINT(google-explicit-constructor)
     (set(constraint), ...);
   }
 
@@ -91,21 +99,26 @@ class HEED_API Visibility {
   // Throws Error where the mask does not fit B sequences of T queries over S keys.
   Visibility(const Mask& mask, int64_t B, int64_t T, int64_t S);
 
-  // The keys that query t of batch b may see, within [0, S).
+  // The keys that query t of batch b may see, within [0, S); begin == end where there are none.
   KeyRange row(int64_t b, int64_t t) const noexcept;
-  // No constraint at all: every row is [0, S).
+  // Nothing is hidden: every row is [0, S).
   bool everything() const noexcept { return everything_; }
   // The number of visible (query, key) pairs of one head, over all batches.
-  int64_t pairs() const noexcept;
+  int64_t pairs() const noexcept { return pairs_; }
   // Causal in effect: later queries see later keys, so late query blocks are the expensive ones.
-  bool causal() const noexcept { return causal_.has_value(); }
+  bool causal() const noexcept { return causal_ && !everything_; }
 
  private:
-  bool everything_ = true;
-  int64_t B_ = 0, T_ = 0, S_ = 0;
-  std::optional<Causal> causal_;
-  std::optional<Window> window_;
-  std::vector<int64_t> lengths_, packed_queries_, packed_keys_;
+  // Queries [.., query_end) that see keys of [key_begin, key_end), in a band along the diagonal: query t sees
+  // t + lower <= s < t + upper.
+  struct Sequence {
+    int64_t query_end, key_begin, key_end, lower, upper;
+  };
+  void add_sequence(const Mask& mask, KeyRange queries, KeyRange keys, int64_t visible_end);
+
+  bool everything_ = true, causal_ = false, packed_ = false;
+  int64_t pairs_ = 0;
+  std::vector<Sequence> sequences_;  // one a batch; packed: one after the other
 };
 
 }  // namespace heed::kernels

@@ -7,18 +7,18 @@
 namespace heed::kernels::reference {
 
 struct Inputs {
-  View<const double, 4> q, k, v;  // [B,Hq,T,D]  [B,Hk,S,D]  [B,Hk,S,Dv]
+  View<const double, 4> q{}, k{}, v{};  // [B,Hq,T,D]  [B,Hk,S,D]  [B,Hk,S,Dv]
 };
 
 struct Outputs {
-  View<double, 4> out;      // [B,Hq,T,Dv]
-  View<double, 3> lse;      // [B,Hq,T], if wanted
-  View<double, 4> weights;  // [B,Hq,T,S], if wanted: exactly zero where masked
+  View<double, 4> out{};      // [B,Hq,T,Dv]
+  View<double, 3> lse{};      // [B,Hq,T], if wanted
+  View<double, 4> weights{};  // [B,Hq,T,S], if wanted: exactly zero where masked
 };
 
 struct Gradients {
-  View<const double, 4> d_out;  // [B,Hq,T,Dv]
-  View<double, 4> dq, dk, dv;   // added to; an empty view: not wanted
+  View<const double, 4> d_out{};     // [B,Hq,T,Dv]
+  View<double, 4> dq{}, dk{}, dv{};  // added to; an empty view: not wanted
 };
 
 void attention_forward(const Inputs&, const Outputs&, const AttentionOptions& = {});

@@ -1,0 +1,207 @@
+#include "bench/attention.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <optional>
+
+#include "bench/grid.h"
+#include "bench/machine.h"
+#include "bench/measure.h"
+#include "bench/problem.h"
+#include "bench/report.h"
+#include "heed/kernels/attention/targets.h"
+
+namespace heed::bench {
+
+namespace {
+
+// From here on, forward, backward and both are taken from the same calls: timed apart, they would take minutes, and
+// calls this long do not share a cache with the one before.
+constexpr double kLongFlops = 4e9;
+
+std::function<void()> fused_call(Problem& problem, Pass pass) {
+  switch (pass) {
+    case Pass::backward:
+      return [&problem] { problem.backward(); };
+    case Pass::forward_backward:
+      return [&problem] {
+        problem.forward_with_stats();
+        problem.backward();
+      };
+    case Pass::forward:
+    case Pass::decode:
+      break;
+  }
+  return [&problem] { problem.forward(); };
+}
+
+std::function<void()> unfused_call(Unfused& unfused, Pass pass) {
+  switch (pass) {
+    case Pass::backward:
+      return [&unfused] { unfused.backward(); };
+    case Pass::forward_backward:
+      return [&unfused] {
+        unfused.forward_keeping();
+        unfused.backward();
+      };
+    case Pass::forward:
+    case Pass::decode:
+      break;
+  }
+  return [&unfused] { unfused.forward(); };
+}
+
+// What one row was measured as, round by round.
+struct RowSeries {
+  Series fused, unfused;
+  std::optional<Series> read, plain;
+};
+
+// The rows of one case, each in rounds of its own unless they are long.
+class CaseBench {
+ public:
+  CaseBench(const Case& c, Parallel& parallel, ReadProbe& probe) : parallel_(parallel), probe_(probe), case_(c) {}
+
+  // Calls done(figures) after each row.
+  template <class Done>
+  void run(const std::vector<Pass>& passes, const Done& done) {
+    sample_read();
+    problem_ = std::make_unique<Problem>(case_, parallel_);
+    if (compared_with_plain(case_)) plain_ = std::make_unique<Problem>(kPlain, parallel_);
+    prepare_backward(passes);
+    if (flops(Pass::forward, case_) < kLongFlops) {
+      for (Pass pass : passes) done(finish(pass, measure_row(pass)));
+    } else {
+      for (const auto& [pass, series] : measure_long(passes)) done(finish(pass, series));
+    }
+  }
+
+ private:
+  double peak() { return sample_fma_gflops(parallel_); }
+
+  void sample_read() {
+    for (int i = 0; i < 5; ++i) reads_.push_back(probe_.sample_gbps(parallel_));
+  }
+
+  // Backward reads what a forward has kept.
+  void prepare_backward(const std::vector<Pass>& passes) {
+    if (std::find(passes.begin(), passes.end(), Pass::backward) == passes.end()) return;
+    problem_->forward_with_stats();
+    problem_->unfused().forward_keeping();
+    if (plain_) plain_->forward_with_stats();
+  }
+
+  RowSeries measure_row(Pass pass) {
+    std::vector<Trial> trials = {{fused_call(*problem_, pass)}};
+    const std::vector<Bytes> bytes = problem_->keys_and_values();
+    if (pass == Pass::decode) trials.push_back({[&] { read_all(bytes, parallel_); }});
+    if (plain_) trials.push_back({fused_call(*plain_, pass)});
+    trials.push_back({unfused_call(problem_->unfused(), pass), Trial::Kind::baseline});
+    std::vector<Series> series = measure(trials, clock_for(parallel_), [&] { return peak(); });
+    RowSeries row{series.front(), series.back(), {}, {}};
+    if (pass == Pass::decode) row.read = series[1];
+    if (plain_) row.plain = series[1];
+    return row;
+  }
+
+  std::vector<std::pair<Pass, RowSeries>> measure_long(const std::vector<Pass>& passes) {
+    const auto wanted = [&](Pass pass) { return std::find(passes.begin(), passes.end(), pass) != passes.end(); };
+    const bool both = wanted(Pass::forward_backward);
+    std::vector<Pass> timed;
+    if (both || wanted(Pass::forward)) timed.push_back(Pass::forward);
+    if (both || wanted(Pass::backward)) timed.push_back(Pass::backward);
+    Unfused& unfused = problem_->unfused();
+    std::vector<Trial> trials;
+    for (Pass pass : timed) {
+      if (pass == Pass::forward && both) {
+        trials.push_back({[&] { problem_->forward_with_stats(); }});
+        trials.push_back({[&] { unfused.forward_keeping(); }, Trial::Kind::baseline});
+      } else {
+        trials.push_back({fused_call(*problem_, pass)});
+        trials.push_back({unfused_call(unfused, pass), Trial::Kind::baseline});
+      }
+    }
+    const std::vector<Series> series = measure(trials, clock_for(parallel_), [&] { return peak(); });
+    std::vector<std::pair<Pass, RowSeries>> rows;
+    for (size_t i = 0; i < timed.size(); ++i) {
+      if (wanted(timed[i])) rows.push_back({timed[i], {series[2 * i], series[2 * i + 1], {}, {}}});
+    }
+    if (both) rows.push_back({Pass::forward_backward, {sum(series[0], series[2]), sum(series[1], series[3]), {}, {}}});
+    return rows;
+  }
+
+  Figures finish(Pass pass, const RowSeries& series) {
+    sample_read();
+    const double work = flops(pass, case_) * 1e-9;
+    Figures f{.row = {pass, case_}, .threads = parallel_.threads()};
+    f.ms = median_of(series.fused, [](const Sample& s) { return s.seconds * 1e3; });
+    f.gflops = median_of(series.fused, [&](const Sample& s) { return work / s.seconds; });
+    f.percent_of_peak = median_of(series.fused, [&](const Sample& s) { return 100 * work / s.seconds / s.yardstick; });
+    f.peak_gflops = median_of(series.fused, [](const Sample& s) { return s.yardstick; });
+    f.ratio_to_unfused = median_time_ratio(series.unfused, series.fused);
+    if (series.read) f.percent_of_read = 100 * median_time_ratio(*series.read, series.fused);
+    if (series.plain) {
+      const double scores = static_cast<double>(visible_scores(case_)) / static_cast<double>(visible_scores(kPlain));
+      f.time_per_score_ratio = median_time_ratio(series.fused, *series.plain) / scores;
+    }
+    f.read_gbps = median(reads_);
+    reads_.erase(reads_.begin(), reads_.begin() + 5);  // those after this row are those before the next
+    return f;
+  }
+
+  Parallel& parallel_;
+  ReadProbe& probe_;
+  Case case_;
+  std::unique_ptr<Problem> problem_, plain_;
+  std::vector<double> reads_;
+};
+
+void print(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void bench_attention(const AttentionBenchOptions& options) {
+  const std::vector<Row> rows = select(attention_grid(), options.filter);
+  std::optional<JsonFile> file;
+  if (!options.json.empty()) file.emplace(options.json);
+  Parallel parallel(options.threads);
+  ReadProbe probe;
+  Report report{.cpu = cpu_model(),
+                .simd = kernels::simd_target(),
+                .date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr))),
+                .threads = parallel.threads()};
+  print(fmt::format("{}, {}, {} thread{}, {}", report.cpu, report.simd, report.threads, report.threads == 1 ? "" : "s",
+                    report.date));
+  double load = 0;
+  if (getloadavg(&load, 1) == 1 && load > 0.5) {
+    print(fmt::format("The machine is busy (load {:.1f}): other programs make these figures worse.", load));
+  }
+  print(table_header());
+  std::vector<double> peaks, reads;
+  for (size_t i = 0; i < rows.size();) {
+    std::vector<Pass> passes;
+    const Case& c = rows[i].problem;
+    for (; i < rows.size() && rows[i].problem == c; ++i) passes.push_back(rows[i].pass);
+    CaseBench(c, parallel, probe).run(passes, [&](const Figures& figures) {
+      print(table_line(figures));
+      peaks.push_back(figures.peak_gflops);
+      reads.push_back(figures.read_gbps);
+      report.rows.push_back(figures);
+    });
+  }
+  report.peak_gflops = median(peaks);
+  report.read_gbps = median(reads);
+  print(fmt::format("FMA peak {:.1f} GFLOP/s, read {:.1f} GB/s", report.peak_gflops, report.read_gbps));
+  if (file) file->commit(to_json(report));
+}
+
+}  // namespace heed::bench

@@ -1,0 +1,59 @@
+#include "bench/grid.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "heed/base/error.h"
+
+namespace heed::bench {
+namespace {
+
+TEST(Grid, HasEveryShapeCausalAndNotInEveryPass) {
+  const std::vector<Row> rows = attention_grid();
+  EXPECT_EQ(rows.size(), 9u * 2 * 3 + 1 + 5 * 3);
+  std::set<std::string> names;
+  for (const Row& row : rows) EXPECT_TRUE(names.insert(name(row)).second) << name(row);
+  for (const char* expected :
+       {"forward BHTD none 1,8,32,64", "backward BHTD causal 1,1,16384,64", "forward_backward BHTD causal 1,8,512,128",
+        "decode BHTD none 1,8,1x4096,64", "forward BTHD none 1,8,512,64", "backward packed none 1,8,512,64",
+        "forward BHTD none 1,8:2,512,64", "forward BHTD window128 1,8,512,64", "backward BHTD lengths 1,8,512,64"}) {
+    EXPECT_TRUE(names.contains(expected)) << expected;
+  }
+}
+
+TEST(Grid, CountsFlopsByVisibleScores) {
+  EXPECT_EQ(flops(Pass::forward, kPlain), 4.0 * 8 * 512 * 512 * 64);
+  EXPECT_EQ(flops(Pass::backward, kPlain), 10.0 * 8 * 512 * 512 * 64);
+  EXPECT_EQ(flops(Pass::forward_backward, kPlain), 14.0 * 8 * 512 * 512 * 64);
+  EXPECT_EQ(flops(Pass::decode, Case{.T = 1, .S = 4096}), 4.0 * 8 * 4096 * 64);
+  const Case causal{.B = 3, .mask = MaskKind::causal};
+  EXPECT_EQ(flops(Pass::forward, causal), 3 * 8 * 2.0 * 512 * 513 * 64);
+  EXPECT_EQ(flops(Pass::backward, causal), 3 * 8 * 5.0 * 512 * 513 * 64);
+  // 257 keys in the middle; the k-th row from either end lacks 128 - k of them.
+  EXPECT_EQ(visible_scores({.mask = MaskKind::window128}), 8 * (512 * 257 - 128 * 129));
+  EXPECT_EQ(visible_scores({.mask = MaskKind::lengths}), 8 * 512 * 389);
+}
+
+TEST(Grid, FiltersByEveryWord) {
+  const std::vector<Row> rows = attention_grid();
+  EXPECT_EQ(select(rows, "").size(), rows.size());
+  EXPECT_EQ(select(rows, "decode").size(), 1u);
+  for (const Row& row : select(rows, "causal 2048")) {
+    EXPECT_EQ(row.problem.mask, MaskKind::causal);
+    EXPECT_EQ(row.problem.T, 2048);
+  }
+  EXPECT_EQ(select(rows, "causal 2048").size(), 3u);
+  try {
+    select(rows, "causal packed");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "--filter is 'causal packed' and leaves no row, expected words of names such as "
+                 "'forward BHTD none 1,8,32,64', 'backward BHTD causal 1,8,2048,64', "
+                 "'forward_backward BHTD lengths 1,8,512,64'");
+  }
+}
+
+}  // namespace
+}  // namespace heed::bench

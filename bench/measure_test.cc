@@ -1,0 +1,72 @@
+#include "bench/measure.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace heed::bench {
+namespace {
+
+TEST(Measure, MedianIsTheMiddle) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+}
+
+TEST(Measure, RatiosAreTakenWithinARound) {
+  const Series a = {Sample{2, 1}, std::nullopt, Sample{6, 1}, Sample{9, 1}};
+  const Series b = {Sample{1, 1}, Sample{5, 1}, Sample{2, 1}, std::nullopt};
+  EXPECT_EQ(median_time_ratio(a, b), 2.5);
+}
+
+TEST(Measure, SumWeighsTheYardstickByTime) {
+  const Series total = sum({Sample{1, 100}, std::nullopt}, {Sample{3, 80}, Sample{1, 1}});
+  EXPECT_EQ(total[0]->seconds, 4);
+  EXPECT_EQ(total[0]->yardstick, 85);
+  EXPECT_FALSE(total[1]);
+}
+
+TEST(Measure, EveryRoundHasEachSubjectBetweenTwoYardsticks) {
+  std::string log;
+  const auto note = [&](char c) {  // repetitions are the schedule's business
+    if (log.empty() || log.back() != c) log += c;
+  };
+  const std::vector<Series> series = measure({{[&] { note('a'); }}, {[&] { note('b'); }}}, Clock::wall, [&] {
+    note('|');
+    return 1.0;
+  });
+  std::string expected = "ab";  // calibration
+  for (int round = 0; round < kRounds; ++round) expected += "|a|b";
+  EXPECT_EQ(log, expected + "|");
+  for (const Series& one : series) {
+    for (const auto& sample : one) EXPECT_TRUE(sample && sample->seconds > 0);
+  }
+}
+
+TEST(Measure, TheYardstickIsTheMeanOfBothSides) {
+  int tick = 0;
+  const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(3)); };
+  const std::vector<Series> series = measure({{sleep}}, Clock::wall, [&] { return ++tick % 2 ? 10.0 : 20.0; });
+  EXPECT_GE(series[0][0]->seconds, 3e-3);
+  EXPECT_GE(series[0][0]->yardstick, 10);
+  EXPECT_LE(series[0][0]->yardstick, 20);
+  // Without a repeated sample the two sides differ in every round; a busy machine may repeat some.
+  EXPECT_EQ(median_of(series[0], [](const Sample& s) { return s.yardstick; }), 15);
+}
+
+TEST(Measure, TheThreadsClockDoesNotCountSleep) {
+  const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  EXPECT_GE(time(Clock::wall, sleep), 20e-3);
+  EXPECT_LT(time(Clock::thread, sleep), 20e-3);
+}
+
+TEST(Measure, SlowBaselineIsSampledAtLeastFiveTimes) {
+  const auto slow = [] { std::this_thread::sleep_for(std::chrono::milliseconds(101)); };
+  const std::vector<Series> series = measure({{slow, Trial::Kind::baseline}}, Clock::wall, [] { return 1.0; });
+  EXPECT_EQ(std::count_if(series[0].begin(), series[0].end(), [](const auto& s) { return s.has_value(); }), 6);
+}
+
+}  // namespace
+}  // namespace heed::bench

@@ -1,0 +1,101 @@
+#include "bench/report.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "heed/base/error.h"
+
+namespace heed::bench {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double rounded(double x) { return std::stod(fmt::format("{:.5g}", x)); }
+
+Json optional(const std::optional<double>& x) { return x ? Json(rounded(*x)) : Json(nullptr); }
+
+Json to_json(const Figures& f) {
+  const Case& c = f.row.problem;
+  Json row = {
+      {"pass", to_string(f.row.pass)},
+      {"layout", to_string(c.layout)},
+      {"mask", to_string(c.mask)},
+      {"B", c.B},
+      {"H", c.H},
+      {"Hk", c.Hk},
+      {"T", c.T},
+      {"S", c.S},
+      {"D", c.D},
+      {"causal", c.mask == MaskKind::causal},
+      {"threads", f.threads},
+      {"ms", rounded(f.ms)},
+      {"gflops", rounded(f.gflops)},
+      {"percent_of_peak", rounded(f.percent_of_peak)},
+      {"percent_of_read", optional(f.percent_of_read)},
+      {"ratio_to_unfused", rounded(f.ratio_to_unfused)},
+      {"peak_gflops", rounded(f.peak_gflops)},
+      {"read_gbps", rounded(f.read_gbps)},
+  };
+  if (f.time_per_score_ratio) row["time_per_score_ratio"] = rounded(*f.time_per_score_ratio);
+  return row;
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+  throw Error("--json: cannot write '" + path + "': " + reason);
+}
+
+}  // namespace
+
+std::string table_header() {
+  return fmt::format("{:<44} {:>10} {:>9} {:>7} {:>7} {:>10} {:>9}", "row", "ms", "GFLOP/s", "% peak", "% read",
+                     "x unfused", "per score");
+}
+
+std::string table_line(const Figures& f) {
+  const auto figure = [](const std::optional<double>& x, int digits) {
+    return x ? fmt::format("{:.{}f}", *x, digits) : std::string("-");
+  };
+  return fmt::format("{:<44} {:>10.4f} {:>9.1f} {:>7.1f} {:>7} {:>10.2f} {:>9}", name(f.row), f.ms, f.gflops,
+                     f.percent_of_peak, figure(f.percent_of_read, 1), f.ratio_to_unfused,
+                     figure(f.time_per_score_ratio, 3));
+}
+
+std::string to_json(const Report& report) {
+  Json rows = Json::array();
+  for (const Figures& f : report.rows) rows.push_back(to_json(f));
+  const Json all = {{"cpu", report.cpu},
+                    {"simd", report.simd},
+                    {"date", report.date},
+                    {"threads", report.threads},
+                    {"peak_gflops", rounded(report.peak_gflops)},
+                    {"read_gbps", rounded(report.read_gbps)},
+                    {"rows", rows}};
+  return all.dump(2) + "\n";
+}
+
+JsonFile::JsonFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".part") {
+  if (std::filesystem::is_directory(path_)) refuse(path_, "it is a directory");
+  if (!std::ofstream(temporary_)) refuse(path_, std::strerror(errno));
+}
+
+JsonFile::~JsonFile() {
+  std::error_code ignored;
+  std::filesystem::remove(temporary_, ignored);  // already renamed where all went well
+}
+
+void JsonFile::commit(const std::string& text) {
+  std::ofstream file(temporary_);
+  if (!(file << text << std::flush)) refuse(path_, std::strerror(errno));
+  file.close();
+  std::error_code failure;
+  std::filesystem::rename(temporary_, path_, failure);
+  if (failure) refuse(path_, failure.message());
+}
+
+}  // namespace heed::bench

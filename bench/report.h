@@ -1,0 +1,48 @@
+#pragma once
+// What a benchmark says: a line a row while it runs, and a JSON file in the end.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/grid.h"
+
+namespace heed::bench {
+
+// Medians of the rounds.
+struct Figures {
+  Row row;
+  int threads = 1;
+  double ms = 0, gflops = 0, percent_of_peak = 0;
+  std::optional<double> percent_of_read = {};       // decode: of the rate at which the same bytes are merely read
+  double ratio_to_unfused = 0;                      // the unfused time over ours: above 1, we are the faster
+  std::optional<double> time_per_score_ratio = {};  // ours for a visible score over that of the plain row
+  double peak_gflops = 0, read_gbps = 0;            // next to this row
+};
+
+struct Report {
+  std::string cpu, simd, date;
+  int threads = 1;
+  double peak_gflops = 0, read_gbps = 0;  // medians over the rows
+  std::vector<Figures> rows = {};
+};
+
+std::string table_header();
+std::string table_line(const Figures&);
+std::string to_json(const Report&);
+
+// A file that appears whole or not at all: written under another name and renamed.
+class JsonFile {
+ public:
+  // Throws Error at once where the file could not be written later.
+  explicit JsonFile(std::string path);
+  ~JsonFile();
+  JsonFile(const JsonFile&) = delete;
+  JsonFile& operator=(const JsonFile&) = delete;
+
+  void commit(const std::string& text);
+
+ private:
+  std::string path_, temporary_;
+};
+
+}  // namespace heed::bench

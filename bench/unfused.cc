@@ -1,0 +1,181 @@
+#include "bench/unfused.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/softmax.h"
+
+namespace heed::bench {
+
+namespace {
+
+// A row-major matrix whose rows are `stride` apart.
+struct Matrix {
+  const float* data;
+  int64_t stride;
+  CBLAS_TRANSPOSE order = CblasNoTrans;
+};
+
+// c [m,n] <- a b + keep * c, where b (or a) may be read as its transpose.
+void product(int64_t m, int64_t n, int64_t inner, Matrix a, Matrix b, float keep, float* c, int64_t stride) {
+  cblas_sgemm(CblasRowMajor, a.order, b.order, static_cast<blasint>(m), static_cast<blasint>(n),
+              static_cast<blasint>(inner), 1.0f, a.data, static_cast<blasint>(a.stride), b.data,
+              static_cast<blasint>(b.stride), keep, c, static_cast<blasint>(stride));
+}
+
+// y <- a x for a [rows,columns], or its transpose: what a product with one row is, and faster than sgemm at it.
+void product(int64_t rows, int64_t columns, Matrix a, const float* x, float* y) {
+  cblas_sgemv(CblasRowMajor, a.order, static_cast<blasint>(rows), static_cast<blasint>(columns), 1.0f, a.data,
+              static_cast<blasint>(a.stride), x, 1, 0.0f, y, 1);
+}
+
+float* floats(const Workspace& workspace) { return reinterpret_cast<float*>(workspace.data()); }
+
+}  // namespace
+
+Unfused::Unfused(const UnfusedTensors& x, const kernels::Visibility& visibility, Parallel& parallel)
+    : x_(x),
+      visibility_(visibility),
+      parallel_(parallel),
+      B_(x.q.shape(0)),
+      H_(x.q.shape(1)),
+      Hk_(x.k.shape(1)),
+      T_(x.q.shape(2)),
+      S_(x.k.shape(2)),
+      D_(x.q.shape(3)),
+      Dv_(x.v.shape(3)),
+      parts_((parallel.threads() + B_ * Hk_ - 1) / (B_ * Hk_)),
+      scale_(1.0f / std::sqrt(static_cast<float>(D_))) {
+  openblas_set_num_threads(1);  // our own pool is the one that makes threads
+  const int64_t at_once = parts_ == 1 ? parallel.threads() : B_ * H_;
+  scratch_.reserve(static_cast<size_t>(at_once * T_ * S_) * sizeof(float));
+  for (int64_t b = 0; b < B_; ++b) {
+    kernels::KeyRange all{S_, 0};
+    for (int64_t t = 0; t < T_; ++t) {
+      const kernels::KeyRange range = visibility_.row(b, t);
+      if (!range.empty()) all = {std::min(all.begin, range.begin), std::max(all.end, range.end)};
+    }
+    seen_.push_back({std::min(all.begin, all.end), all.end});
+  }
+}
+
+Unfused::Head Unfused::head(int64_t b, int64_t h) const {
+  const kernels::KeyRange& keys = seen_[static_cast<size_t>(b)];
+  return {b, h, h / (H_ / Hk_), keys.begin, keys.end};
+}
+
+Unfused::Part Unfused::part(int64_t extent, int64_t index) const {
+  return {extent * index / parts_, extent * (index + 1) / parts_};
+}
+
+// Parts of one head share its scratch, whoever works on them.
+float* Unfused::scratch(const Head& head, int worker) const {
+  return floats(scratch_) + (parts_ == 1 ? worker : head.b * H_ + head.h) * T_ * S_;
+}
+
+float* Unfused::kept(const Head& head) const { return floats(kept_) + (head.b * H_ + head.h) * T_ * S_; }
+
+// Weights stand at [t * S + s], s counted from the first key of the tensor; columns outside [begin, end) are not
+// touched.
+void Unfused::forward_rows(const Head& head, Part rows, float* weights) {
+  const int64_t n = rows.end - rows.begin, keys = head.end - head.begin;
+  if (n == 0) return;
+  float* scores = weights + rows.begin * S_ + head.begin;
+  const float* q = x_.q.at(head.b, head.h, rows.begin);
+  const Matrix k{x_.k.at(head.b, head.k, head.begin), x_.k.stride(2)};
+  const Matrix v{x_.v.at(head.b, head.k, head.begin), x_.v.stride(2)};
+  float* out = x_.out.at(head.b, head.h, rows.begin);
+  if (n == 1) {
+    product(keys, D_, k, q, scores);
+  } else {
+    product(n, keys, D_, {q, x_.q.stride(2)}, {k.data, k.stride, CblasTrans}, 0, scores, S_);
+  }
+  for (int64_t t = rows.begin; t < rows.end; ++t) {
+    const kernels::KeyRange seen = visibility_.row(head.b, t);
+    float* row = weights + t * S_;
+    const int64_t first = seen.empty() ? head.end : seen.begin, last = seen.empty() ? head.end : seen.end;
+    std::fill(row + head.begin, row + first, 0.0f);
+    std::fill(row + last, row + head.end, 0.0f);
+    if (!seen.empty()) softmax_row(row + seen.begin, seen.end - seen.begin, scale_);
+  }
+  if (n == 1) {
+    product(keys, Dv_, {v.data, v.stride, CblasTrans}, scores, out);
+  } else {
+    product(n, Dv_, keys, {scores, S_}, v, 0, out, x_.out.stride(2));
+  }
+}
+
+template <class Weights>
+void Unfused::forward_into(const Weights& weights) {
+  parallel_.for_each(B_ * H_ * parts_, [&](int64_t task, int worker) {
+    const int64_t index = task / parts_;
+    const Head one = head(index / H_, index % H_);
+    forward_rows(one, part(T_, task % parts_), weights(one, worker));
+  });
+}
+
+void Unfused::forward() {
+  forward_into([&](const Head& one, int worker) { return scratch(one, worker); });
+}
+
+void Unfused::forward_keeping() {
+  kept_.reserve(static_cast<size_t>(B_ * H_ * T_ * S_) * sizeof(float));
+  forward_into([&](const Head& one, int) { return kept(one); });
+}
+
+// dP <- dO V^T, dS <- scale * P (dP - sum(P dP)), dQ += dS K
+void Unfused::backward_rows(const Head& head, Part rows, const float* weights, float* d_scores) {
+  const int64_t n = rows.end - rows.begin, keys = head.end - head.begin;
+  if (n == 0) return;
+  float* ds = d_scores + rows.begin * S_ + head.begin;
+  product(n, keys, Dv_, {x_.d_out.at(head.b, head.h, rows.begin), x_.d_out.stride(2)},
+          {x_.v.at(head.b, head.k, head.begin), x_.v.stride(2), CblasTrans}, 0, ds, S_);
+  for (int64_t t = rows.begin; t < rows.end; ++t) {
+    const kernels::KeyRange seen = visibility_.row(head.b, t);
+    float* row = d_scores + t * S_;
+    const int64_t first = seen.empty() ? head.end : seen.begin, last = seen.empty() ? head.end : seen.end;
+    std::fill(row + head.begin, row + first, 0.0f);
+    std::fill(row + last, row + head.end, 0.0f);
+    if (!seen.empty()) softmax_backward_row(weights + t * S_ + first, row + first, last - first, scale_);
+  }
+  product(n, D_, keys, {ds, S_}, {x_.k.at(head.b, head.k, head.begin), x_.k.stride(2)}, 1,
+          x_.dq.at(head.b, head.h, rows.begin), x_.dq.stride(2));
+}
+
+// dK += dS^T Q, dV += P^T dO
+void Unfused::backward_keys(const Head& head, Part keys, const float* weights, const float* d_scores) {
+  const int64_t begin = std::max(keys.begin, head.begin), n = std::min(keys.end, head.end) - begin;
+  if (n <= 0) return;
+  product(n, D_, T_, {d_scores + begin, S_, CblasTrans}, {x_.q.at(head.b, head.h), x_.q.stride(2)}, 1,
+          x_.dk.at(head.b, head.k, begin), x_.dk.stride(2));
+  product(n, Dv_, T_, {weights + begin, S_, CblasTrans}, {x_.d_out.at(head.b, head.h), x_.d_out.stride(2)}, 1,
+          x_.dv.at(head.b, head.k, begin), x_.dv.stride(2));
+}
+
+void Unfused::backward() {
+  const int64_t group = H_ / Hk_;
+  const auto query_head = [&](int64_t key_head, int64_t i) {
+    return head(key_head / Hk_, (key_head % Hk_) * group + i);
+  };
+  if (parts_ == 1) {  // a task adds to the gradients of one key head, so no two tasks meet
+    parallel_.for_each(B_ * Hk_, [&](int64_t key_head, int worker) {
+      for (int64_t i = 0; i < group; ++i) {
+        const Head one = query_head(key_head, i);
+        float* d_scores = scratch(one, worker);
+        backward_rows(one, {0, T_}, kept(one), d_scores);
+        backward_keys(one, {0, S_}, kept(one), d_scores);
+      }
+    });
+    return;
+  }
+  for (int64_t index = 0; index < B_ * H_; ++index) {
+    const Head one = query_head(index / group, index % group);
+    float* d_scores = scratch(one, 0);
+    parallel_.for_each(parts_, [&](int64_t i, int) { backward_rows(one, part(T_, i), kept(one), d_scores); });
+    parallel_.for_each(parts_, [&](int64_t i, int) { backward_keys(one, part(S_, i), kept(one), d_scores); });
+  }
+}
+
+}  // namespace heed::bench

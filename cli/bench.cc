@@ -1,0 +1,46 @@
+#include "cli/bench.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "bench/attention.h"
+
+namespace heed::cli {
+
+namespace {
+
+constexpr const char* kAttentionHelp =
+    R"(Times attention, forward, backward and decode, over a grid of shapes, masks and layouts.
+
+Each figure is the median of 31 ratios, taken round by round to the FMA peak (or, for decode, to a plain
+read of the same keys and values) measured right before and after, with the same threads. 'x unfused' is
+the time of sgemm + vectorised softmax + sgemm, run in the same rounds, over the time of heed; where one
+call of it takes over 0.1 s, it is run in every sixth round. 'per score' is the time for a visible score
+over that of the plain row 1,8,512,64. From 4 GFLOP on, forward_backward is the sum of the two.
+One thread is timed by its processor time, several by the wall clock. Flops: 4D a visible score forward, 10D backward, 14D both.
+All rows take some minutes with one thread.)";
+
+}  // namespace
+
+void add_bench(CLI::App& heed, Action& action) {
+  CLI::App* bench = heed.add_subcommand("bench", "Measure this build on this machine");
+  CLI::App* attention = bench->add_subcommand("attention", kAttentionHelp);
+  auto options = std::make_shared<bench::AttentionBenchOptions>();
+  attention->add_option("--json", options->json, "Write the figures to this file, too")->type_name("FILE");
+  attention
+      ->add_option("--filter", options->filter,
+                   "Only rows whose name has all of these words, as in 'forward BHTD none 1,8,512,64'")
+      ->type_name("TEXT");
+  const auto threads = [](const std::string& text) -> std::string {
+    int n = 0;
+    if (CLI::detail::lexical_cast(text, n) && n >= 0) return "";
+    return "'" + text + "' is not a number of threads, expected 0 (all) or more";
+  };
+  attention->add_option("--threads", options->threads, "Threads to use; 0: all that the machine has")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Validator(threads, ""));
+  attention->callback([options, &action] { action = [options] { bench::bench_attention(*options); }; });
+}
+
+}  // namespace heed::cli

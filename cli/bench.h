@@ -1,0 +1,11 @@
+#pragma once
+// `heed bench`: benchmarks of what this build can do on this machine.
+#include <CLI/App.hpp>
+
+#include "cli/action.h"
+
+namespace heed::cli {
+
+void add_bench(CLI::App& heed, Action& action);
+
+}  // namespace heed::cli

@@ -1,0 +1,105 @@
+// The command line: one file a command, errors in one line. Exit code 2 is a wrong command line, 1 is anything else.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "cli/bench.h"
+#include "cli/suggest.h"
+
+namespace heed::cli {
+
+namespace {
+
+constexpr int kFailure = 1, kUsage = 2;
+
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+std::string full_name(const CLI::App* app) {
+  return app->get_parent() ? full_name(app->get_parent()) + " " + app->get_name() : app->get_name();
+}
+
+std::vector<std::string> command_names(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string list(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+// CLI11 would say what is left over, but not what was meant.
+void refuse_unknown(const CLI::App* app) {
+  const std::vector<std::string> left = app->remaining(true);
+  if (left.empty()) return;
+  const std::string word = left.front().substr(0, left.front().find('='));
+  const bool flag = word.starts_with("-");
+  const std::vector<std::string> known = flag ? flag_names(app) : command_names(app);
+  if (known.empty()) throw UsageError(fmt::format("{}: unexpected argument '{}'", full_name(app), word));
+  const auto meant = nearest(word, known);
+  throw UsageError(
+      fmt::format("{}: unknown {} '{}', {}", full_name(app), flag ? "flag" : "command", word,
+                  meant ? fmt::format("did you mean '{}'?", *meant) : fmt::format("expected one of: {}", list(known))));
+}
+
+void check_complete(const CLI::App& heed) {
+  const CLI::App* app = &heed;
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  refuse_unknown(app);
+  refuse_unknown(&heed);
+  const std::vector<std::string> commands = command_names(app);
+  if (commands.empty()) return;
+  throw UsageError(fmt::format("{}: a command is missing, expected one of: {}", full_name(app), list(commands)));
+}
+
+int run(int argc, char** argv) {
+  CLI::App heed("heed: attention for CPUs, exact, fused and differentiable", "heed");
+  heed.set_version_flag("--version", "heed " HEED_VERSION);
+  heed.allow_extras();  // refused below, with a suggestion; commands inherit it
+  Action action;
+  add_bench(heed, action);
+  try {
+    heed.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return heed.exit(success);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(std::string("heed: ") + error.what());
+  }
+  check_complete(heed);
+  action();
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace heed::cli
+
+int main(int argc, char** argv) {
+  try {
+    return heed::cli::run(argc, argv);
+  } catch (const heed::cli::UsageError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return heed::cli::kUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "heed: {}\n", error.what());
+    return heed::cli::kFailure;
+  }
+}

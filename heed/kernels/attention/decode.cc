@@ -1,0 +1,203 @@
+// Forward for a single query, bound by reading K and V once: the head width stands in SIMD lanes, keys are streamed in
+// blocks. Long keys are cut into chunks by the plan; their partial results are joined in order at the end.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heed/kernels/attention/decode.cc"  // NOLINT: Highway compiles this file once a target
+#include "hwy/foreach_target.h"
+// After foreach_target.h:
+#include "heed/kernels/attention/forward.h"
+#include "heed/kernels/attention/tiles-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+// Lanes [0, left) of a row; zero beyond. Never reads past the row.
+HWY_INLINE V load_part(F d, const float* p, int64_t left) {
+  return left >= kLanes ? hn::LoadU(d, p) : hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(left)), d, p);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// The 128-bit blocks of a vector, added up.
+template <class D>
+HWY_INLINE void store_block_sum(D d, hn::Vec<D> v, float* to) {
+  if constexpr (hn::MaxLanes(D()) <= 4) {
+    hn::StoreU(v, d, to);
+  } else {
+    const hn::Half<D> half;
+    store_block_sum(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), to);
+  }
+}
+#endif
+
+// scores[i] = q . k_i for R rows of K, R a multiple of four; q is padded with zeros.
+template <int R>
+HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, const float* HWY_RESTRICT k, int64_t stride, int64_t D,
+                         float* scores) {
+  V acc[R];
+  for (int r = 0; r < R; ++r) acc[r] = hn::Zero(d);
+  int64_t c = 0;
+  for (; c + kLanes <= D; c += kLanes) {
+    const V x = hn::Load(d, q + c);
+    for (int r = 0; r < R; ++r) acc[r] = hn::MulAdd(x, hn::LoadU(d, k + r * stride + c), acc[r]);
+  }
+  if (c < D) {
+    const V x = hn::Load(d, q + c);
+    for (int r = 0; r < R; ++r) acc[r] = hn::MulAdd(x, load_part(d, k + r * stride + c, D - c), acc[r]);
+  }
+#if HWY_TARGET == HWY_SCALAR
+  for (int r = 0; r < R; ++r) scores[r] = hn::GetLane(acc[r]);
+#else
+  if constexpr (R % 4 == 0) {
+    for (int r = 0; r < R; r += 4) {
+      transpose_blocks(d, acc[r], acc[r + 1], acc[r + 2], acc[r + 3]);
+      const V sum = hn::Add(hn::Add(acc[r], acc[r + 1]), hn::Add(acc[r + 2], acc[r + 3]));
+      store_block_sum(d, sum, scores + r);
+    }
+  } else {
+    for (int r = 0; r < R; ++r) scores[r] = hn::GetLane(hn::SumOfLanes(d, acc[r]));
+  }
+#endif
+}
+
+// out <- keep * out + sum_i weights[i] v_i over C vectors of columns; `left` columns are real.
+template <int C>
+HWY_INLINE void mix_rows(F d, const float* HWY_RESTRICT v, int64_t stride, int64_t keys, int64_t left,
+                         const float* HWY_RESTRICT weights, float keep, float* HWY_RESTRICT out) {
+  V acc[C];
+  for (int c = 0; c < C; ++c) acc[c] = hn::Mul(hn::Set(d, keep), hn::Load(d, out + c * kLanes));
+  if (left >= C * kLanes) {
+    for (int64_t i = 0; i < keys; ++i, v += stride) {
+      const V w = hn::Set(d, weights[i]);
+      for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, hn::LoadU(d, v + c * kLanes), acc[c]);
+    }
+  } else {
+    for (int64_t i = 0; i < keys; ++i, v += stride) {
+      const V w = hn::Set(d, weights[i]);
+      for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, load_part(d, v + c * kLanes, left - c * kLanes), acc[c]);
+    }
+  }
+  for (int c = 0; c < C; ++c) hn::Store(acc[c], d, out + c * kLanes);
+}
+
+// One query head over one block of keys: max, sum and out are carried on.
+HWY_INLINE void decode_block(F d, const AttentionShape& s, const float* q, Rows k, Rows v, int64_t keys, float* scores,
+                             float& max, float& sum, float* out) {
+  int64_t i = 0;
+  for (; i + 8 <= keys; i += 8) dot_rows<8>(d, q, k.row(i), k.stride, s.D, scores + i);
+  for (; i < keys; ++i) dot_rows<1>(d, q, k.row(i), k.stride, s.D, scores + i);
+  for (; i % kLanes != 0; ++i) scores[i] = -std::numeric_limits<float>::infinity();
+
+  V m = hn::Set(d, max);
+  for (int64_t j = 0; j < i; j += kLanes) m = hn::Max(m, hn::Load(d, scores + j));
+  m = hn::Ceil(hn::MaxOfLanes(d, m));
+  V l = hn::Zero(d);
+  for (int64_t j = 0; j < i; j += kLanes) {
+    const V e = exp2(d, hn::Sub(hn::Load(d, scores + j), m));
+    hn::Store(e, d, scores + j);
+    l = hn::Add(l, e);
+  }
+  const float keep = hn::GetLane(exp2_integer(d, hn::Sub(hn::Set(d, max), m)));
+  sum = keep * sum + hn::GetLane(hn::SumOfLanes(d, l));
+  max = hn::GetLane(m);
+
+  int64_t c = 0;
+  for (; s.Dv - c > 4 * kLanes; c += 8 * kLanes) {
+    mix_rows<8>(d, v.data + c, v.stride, keys, s.Dv - c, scores, keep, out + c);
+  }
+  for (; c < s.Dv; c += kLanes) mix_rows<1>(d, v.data + c, v.stride, keys, s.Dv - c, scores, keep, out + c);
+}
+
+// The query heads of one key head over one chunk of keys, in `mem`.
+void decode_chunk(const ForwardCall& call, int64_t b, int64_t hk, KeyRange chunk, const DecodeScratch& mem) {
+  const F d;
+  const AttentionShape& s = call.plan.shape();
+  const int64_t group = s.Hq / s.Hk;
+  const float scale = call.plan.scale() * std::numbers::log2e_v<float>;
+  for (int64_t g = 0; g < group; ++g) {
+    const float* from = call.in.q.at(b, hk * group + g, 0);
+    float* q = mem.q + g * mem.width;
+    for (int64_t c = 0; c < mem.width; ++c) q[c] = c < s.D ? from[c] * scale : 0;
+    std::memset(mem.out + g * mem.width_v, 0, static_cast<size_t>(mem.width_v) * sizeof(float));
+    mem.max[g] = -FLT_MAX;
+    mem.sum[g] = 0;
+  }
+  const KeyRange seen = call.plan.visibility().row(b, 0);
+  const int64_t end = std::min(chunk.end, seen.end);
+  for (int64_t first = std::max(chunk.begin, seen.begin); first < end; first += DecodeScratch::kKeys) {
+    const int64_t keys = std::min(DecodeScratch::kKeys, end - first);
+    const Rows k = kv_rows(call.in.k, b, hk, first, keys, nullptr, false);
+    const Rows v = kv_rows(call.in.v, b, hk, first, keys, nullptr, false);
+    for (int64_t g = 0; g < group; ++g) {
+      decode_block(d, s, mem.q + g * mem.width, k, v, keys, mem.scores, mem.max[g], mem.sum[g],
+                   mem.out + g * mem.width_v);
+    }
+  }
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+
+HWY_EXPORT(decode_chunk);
+
+namespace {
+
+void write_row(const ForwardCall& call, int64_t b, int64_t h, float max, float sum, const float* out) {
+  const float inverse = sum == 0 ? 0 : 1 / sum;
+  float* to = call.out.out.at(b, h, 0);
+  for (int64_t c = 0; c < call.plan.shape().Dv; ++c) to[c] = sum == 0 ? 0 : out[c] * inverse;
+  write_row_stats(call.out, b, h, 0, sum == 0 ? 0 : max, sum);
+}
+
+// partial[chunk] = {max, sum, out}: brings all to the largest maximum, and adds.
+void join_chunks(const ForwardCall& call, int64_t b, int64_t h, float* partial) {
+  const AttentionShape& s = call.plan.shape();
+  const int64_t chunks = call.plan.blocking().key_chunks, stride = decode_partial_stride(s);
+  float max = partial[0];
+  for (int64_t c = 1; c < chunks; ++c) max = std::max(max, partial[c * stride]);
+  float sum = 0;
+  for (int64_t c = 0; c < chunks; ++c) {
+    const float* p = partial + c * stride;
+    const float factor = std::exp2(p[0] - max);
+    sum += factor * p[1];
+    for (int64_t i = 0; i < s.Dv; ++i) partial[2 + i] = (c == 0 ? 0 : partial[2 + i]) + factor * p[2 + i];
+  }
+  write_row(call, b, h, max, sum, partial + 2);
+}
+
+}  // namespace
+
+void forward_decode(const ForwardCall& call, Workspace& workspace, Parallel& parallel) noexcept {
+  const AttentionShape& s = call.plan.shape();
+  const AttentionPlan::Blocking& cut = call.plan.blocking();
+  const int64_t floats = DecodeScratch(call.plan, nullptr).floats, group = s.Hq / s.Hk;
+  const int64_t stride = decode_partial_stride(s);
+  float* partials = reinterpret_cast<float*>(workspace.data());
+  float* scratch = partials + decode_partial_floats(call.plan);
+  parallel.for_each(s.B * s.Hk * cut.key_chunks, [&](int64_t task, int worker) {
+    const int64_t chunk = task % cut.key_chunks, b = task / cut.key_chunks / s.Hk, hk = task / cut.key_chunks % s.Hk;
+    const DecodeScratch mem(call.plan, scratch + worker * floats);
+    HWY_DYNAMIC_DISPATCH(decode_chunk)
+    (call, b, hk, KeyRange{chunk * cut.key_chunk, std::min(s.S, (chunk + 1) * cut.key_chunk)}, mem);
+    for (int64_t g = 0; g < group; ++g) {
+      const int64_t h = hk * group + g;
+      const float* out = mem.out + g * mem.width_v;
+      if (cut.key_chunks == 1) {
+        write_row(call, b, h, mem.max[g], mem.sum[g], out);
+      } else {
+        float* p = partials + ((b * s.Hq + h) * cut.key_chunks + chunk) * stride;
+        p[0] = mem.max[g];
+        p[1] = mem.sum[g];
+        std::memcpy(p + 2, out, static_cast<size_t>(s.Dv) * sizeof(float));
+      }
+    }
+  });
+  if (cut.key_chunks == 1) return;
+  parallel.for_each(s.B * s.Hq, [&](int64_t head, int) {
+    join_chunks(call, head / s.Hq, head % s.Hq, partials + head * cut.key_chunks * stride);
+  });
+}
+
+}  // namespace heed::kernels
+#endif  // HWY_ONCE

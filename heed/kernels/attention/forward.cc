@@ -1,0 +1,252 @@
+// Forward, queries in lanes: for a block of queries, block after block of keys goes through
+//   S^T <- K Q^T;  m, P <- running maximum, 2^(S - m);  O^T <- 2^(m_old - m) O^T + V^T P^T
+// and out <- O / sum at the end. docs/attention.md explains the layout and the numbers.
+#include <cmath>
+#include <numbers>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heed/kernels/attention/forward.cc"  // NOLINT: Highway compiles this file once a target
+#include "hwy/foreach_target.h"
+// After foreach_target.h:
+#include "heed/kernels/attention/forward.h"
+#include "heed/kernels/attention/tiles-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+// S^T for `keys` rows of K, stored, and the maximum over them.
+template <int NV>
+HWY_INLINE void scores_and_max(F d, Rows k, int64_t keys, int64_t D, const float* q, float* scores, V (&max)[NV]) {
+  int64_t key = 0;
+  for (; key + 4 <= keys; key += 4) {
+    V s[4][NV];
+    product_rows<4, NV>(d, k.row(key), k.stride, D, q, s);
+    for (int r = 0; r < 4; ++r) {
+      for (int n = 0; n < NV; ++n) {
+        hn::Store(s[r][n], d, scores + (key + r) * kTile + n * kLanes);
+        max[n] = hn::Max(max[n], s[r][n]);
+      }
+    }
+  }
+  for (; key < keys; ++key) {
+    V s[1][NV];
+    product_rows<1, NV>(d, k.row(key), k.stride, D, q, s);
+    for (int n = 0; n < NV; ++n) {
+      hn::Store(s[0][n], d, scores + key * kTile + n * kLanes);
+      max[n] = hn::Max(max[n], s[0][n]);
+    }
+  }
+}
+
+// Hidden scores become -inf, and the maximum is taken after that: a large hidden score must not push the visible ones
+// down to zero.
+template <int NV>
+HWY_INLINE void mask_and_max(F d, int64_t first_key, int64_t keys, const float* low, const float* high, float* scores,
+                             V (&max)[NV]) {
+  const V hidden = hn::Set(d, -std::numeric_limits<float>::infinity());
+  for (int n = 0; n < NV; ++n) {
+    for (int64_t i = 0; i < keys; ++i) {
+      float* p = scores + i * kTile + n * kLanes;
+      const V s = hn::IfThenElse(seen(d, first_key + i, low + n * kLanes, high + n * kLanes), hn::Load(d, p), hidden);
+      hn::Store(s, d, p);
+      max[n] = hn::Max(max[n], s);
+    }
+  }
+}
+
+// Scores of one tile over the current key block, turned into weights 2^(s - m) in place. Numbers a query: max and sum
+// are carried on, rescale gets 2^(m_old - m). The maximum is rounded up to an integer, which makes that factor exact.
+template <int NV>
+HWY_NOINLINE void tile_weights(F d, Rows k, int64_t D, const Tile& tile, const float* q, const float* low,
+                               const float* high, float* scores, float* row_max, float* row_sum, float* rescale) {
+  V old_max[NV], max[NV], sum[NV];
+  // -FLT_MAX, not -inf: s - m stays a number (or -inf) even for a row that has seen nothing.
+  for (int n = 0; n < NV; ++n) {
+    old_max[n] = tile.started ? hn::Load(d, row_max + n * kLanes) : hn::Set(d, -FLT_MAX);
+    max[n] = old_max[n];
+  }
+  if (tile.masked) {
+    V unmasked[NV];
+    for (int n = 0; n < NV; ++n) unmasked[n] = max[n];
+    scores_and_max<NV>(d, k, tile.rows, D, q, scores, unmasked);
+    mask_and_max<NV>(d, tile.first, tile.rows, low, high, scores, max);
+  } else {
+    scores_and_max<NV>(d, k, tile.rows, D, q, scores, max);
+  }
+  for (int n = 0; n < NV; ++n) {
+    max[n] = hn::Ceil(max[n]);
+    sum[n] = hn::Zero(d);
+  }
+  for (int64_t i = 0; i < tile.rows; ++i) {
+    for (int n = 0; n < NV; ++n) {
+      float* p = scores + i * kTile + n * kLanes;
+      const V e = exp2(d, hn::Sub(hn::Load(d, p), max[n]));
+      hn::Store(e, d, p);
+      sum[n] = hn::Add(sum[n], e);
+    }
+  }
+  for (int n = 0; n < NV; ++n) {
+    if (tile.started) {
+      const V factor = exp2_integer(d, hn::Sub(old_max[n], max[n]));
+      hn::Store(factor, d, rescale + n * kLanes);
+      sum[n] = hn::MulAdd(hn::Load(d, row_sum + n * kLanes), factor, sum[n]);
+    }
+    hn::Store(max[n], d, row_max + n * kLanes);
+    hn::Store(sum[n], d, row_sum + n * kLanes);
+  }
+}
+
+// O^T of one tile over the current key block.
+template <int NV, Before B>
+HWY_INLINE void tile_mix(F d, Rows v, int64_t Dv, const Tile& tile, const float* weights, const float* rescale,
+                         const float* low, const float* high, bool careful, float* out) {
+  if (careful && tile.masked) {
+    mix_carefully<NV, B>(d, v, tile.first, tile.rows, Dv, weights, rescale, low, high, out);
+  } else {
+    mix<NV, B>(d, v, tile.rows, Dv, weights, rescale, out);
+  }
+}
+
+// One block of queries of one head.
+class ForwardBlock {
+ public:
+  ForwardBlock(const ForwardCall& call, int64_t b, int64_t h, int64_t t0, float* scratch)
+      : plan_(call.plan),
+        s_(call.plan.shape()),
+        in_(call.in),
+        to_(call.out),
+        b_(b),
+        h_(h),
+        hk_(h / (s_.Hq / s_.Hk)),
+        t0_(t0),
+        queries_(std::min(plan_.blocking().queries, s_.T - t0)),
+        tiles_n_(ceil_div(queries_, kTile)),
+        mem_(call.plan, scratch) {}
+
+  void run() {
+    const KeyRange range = begin();
+    const int64_t block = key_block(s_);
+    for (int64_t first = range.begin; first < range.end; first += block)
+      step(first, std::min(block, range.end - first));
+    finish();
+  }
+
+ private:
+  // Q^T, scaled for base 2, and what each tile may see.
+  KeyRange begin() {
+    const V scale = hn::Set(d_, plan_.scale() * std::numbers::log2e_v<float>);
+    const KeyRange range = start_tiles(plan_, b_, t0_, queries_, {0, s_.S}, mem_.low, mem_.high, tiles_);
+    for (int64_t i = 0; i < tiles_n_; ++i) {
+      for (int n = 0; n < tiles_[i].vectors; ++n) {
+        const int64_t at = i * kTile + n * kLanes;
+        const Rows rows{in_.q.at(b_, h_, t0_ + at), in_.q.stride(2)};
+        rows_to_lanes(d_, rows, std::min(kLanes, queries_ - at), s_.D, scale, mem_.q + i * kTile * s_.D + n * kLanes,
+                      mem_.stage);
+      }
+    }
+    return range;
+  }
+
+  void step(int64_t first, int64_t count) {
+    const bool gather = plan_.blocking().gather;
+    const Rows k = kv_rows(in_.k, b_, hk_, first, count, mem_.keys, gather);
+    bool any_masked = false;
+    for (int64_t i = 0; i < tiles_n_; ++i) {
+      Tile& tile = tiles_[i];
+      tile.enter(first, count);
+      any_masked |= tile.masked;
+      if (tile.rows > 0) weigh_tile(i, {k.row(tile.first - first), k.stride});
+    }
+    const Rows v = kv_rows(in_.v, b_, hk_, first, count, mem_.values, gather);
+    const bool careful = any_masked && !all_finite(d_, v.data, v.stride, count, s_.Dv);
+    for (int64_t i = 0; i < tiles_n_; ++i) {
+      if (tiles_[i].rows > 0) mix_tile(i, {v.row(tiles_[i].first - first), v.stride}, careful);
+    }
+  }
+
+  void weigh_tile(int64_t i, Rows k) {
+    const int64_t at = i * kTile;
+    (tiles_[i].vectors == 2 ? tile_weights<2> : tile_weights<1>)(d_, k, s_.D, tiles_[i], mem_.q + at * s_.D,
+                                                                 mem_.low + at, mem_.high + at,
+                                                                 mem_.scores + at * key_block(s_), mem_.max + at,
+                                                                 mem_.sum + at, mem_.rescale + at);
+  }
+
+  void mix_tile(int64_t i, Rows v, bool careful) {
+    Tile& tile = tiles_[i];
+    const int64_t at = i * kTile;
+    const auto mix_it = tile.started
+                            ? (tile.vectors == 2 ? tile_mix<2, Before::scaled> : tile_mix<1, Before::scaled>)
+                            : (tile.vectors == 2 ? tile_mix<2, Before::dropped> : tile_mix<1, Before::dropped>);
+    mix_it(d_, v, s_.Dv, tile, mem_.scores + at * key_block(s_), mem_.rescale + at, mem_.low + at, mem_.high + at,
+           careful, mem_.out + at * s_.Dv);
+    tile.started = true;
+  }
+
+  // out <- O / sum, and the row statistics.
+  void finish() {
+    for (int64_t i = 0; i < tiles_n_; ++i) {
+      const int64_t at = i * kTile, count = std::min(kTile, queries_ - at);
+      if (!tiles_[i].started) {
+        clear(at, count);
+        continue;
+      }
+      for (int n = 0; n < tiles_[i].vectors; ++n) {
+        const V sum = hn::Load(d_, mem_.sum + at + n * kLanes);
+        // A sum of 0: every visible score was -inf, or none was visible.
+        const V inverse = hn::IfThenElseZero(hn::Ne(sum, hn::Zero(d_)), hn::Div(hn::Set(d_, 1.0f), sum));
+        lanes_to_rows(d_, mem_.out + at * s_.Dv + n * kLanes, std::min(kLanes, count - n * kLanes), s_.Dv, inverse,
+                      to_.out.at(b_, h_, t0_ + at + n * kLanes), to_.out.stride(2), mem_.stage);
+      }
+      for (int64_t j = 0; j < count; ++j) write_stats(t0_ + at + j, mem_.max[at + j], mem_.sum[at + j]);
+    }
+  }
+
+  void clear(int64_t at, int64_t count) {
+    for (int64_t t = t0_ + at; t < t0_ + at + count; ++t) {
+      std::memset(to_.out.at(b_, h_, t), 0, static_cast<size_t>(s_.Dv) * sizeof(float));
+      write_stats(t, 0, 0);
+    }
+  }
+
+  void write_stats(int64_t t, float max, float sum) { write_row_stats(to_, b_, h_, t, max, sum); }
+
+  const AttentionPlan& plan_;
+  const AttentionShape& s_;
+  const AttentionInputs& in_;
+  const AttentionOutputs& to_;
+  const int64_t b_, h_, hk_, t0_, queries_, tiles_n_;
+  const ForwardScratch mem_;
+  const F d_;
+  Tile tiles_[kMaxQueries / kTile];
+};
+
+void forward_block(const ForwardCall& call, int64_t b, int64_t h, int64_t t0, float* scratch) {
+  ForwardBlock(call, b, h, t0, scratch).run();
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+
+HWY_EXPORT(forward_block);
+
+void forward_tiles(const ForwardCall& call, Workspace& workspace, Parallel& parallel) noexcept {
+  const AttentionShape& s = call.plan.shape();
+  float* scratch = reinterpret_cast<float*>(workspace.data());
+  const int64_t floats = ForwardScratch(call.plan, nullptr).floats;
+  const int64_t blocks = ceil_div(s.T, call.plan.blocking().queries), heads = s.B * s.Hq;
+  const bool causal = call.plan.visibility().causal();
+  parallel.for_each(heads * blocks, [&](int64_t task, int worker) {
+    // The last queries of a causal pass have the most to do: first, so that no thread is left alone with them.
+    const int64_t head = causal ? task % heads : task / blocks;
+    const int64_t block = causal ? blocks - 1 - task / heads : task % blocks;
+    HWY_DYNAMIC_DISPATCH(forward_block)
+    (call, head / s.Hq, head % s.Hq, block * call.plan.blocking().queries, scratch + worker * floats);
+  });
+}
+
+}  // namespace heed::kernels
+#endif  // HWY_ONCE

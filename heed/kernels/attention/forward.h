@@ -1,0 +1,33 @@
+#pragma once
+// What the forward kernels share with attention_forward, which chooses between them. Internal.
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "heed/kernels/attention/attention.h"
+
+namespace heed::kernels {
+
+struct ForwardCall {
+  const AttentionPlan& plan;
+  const AttentionInputs& in;
+  const AttentionOutputs& out;
+};
+
+void forward_tiles(const ForwardCall&, Workspace&, Parallel&) noexcept;
+void forward_decode(const ForwardCall&, Workspace&, Parallel&) noexcept;
+
+// A row's maximum and sum in base 2, to whoever asked for them.
+inline void write_row_stats(const AttentionOutputs& to, int64_t b, int64_t h, int64_t t, float max, float sum) {
+  if (to.stats) {
+    float* p = to.stats.at(b, h, t);
+    p[0] = max;
+    p[1] = sum;
+  }
+  if (to.lse) {
+    const double lse = (double{max} + std::log2(double{sum})) * std::numbers::ln2;
+    to.lse(b, h, t) = sum == 0 ? -std::numeric_limits<float>::infinity() : static_cast<float>(lse);
+  }
+}
+
+}  // namespace heed::kernels

@@ -1,0 +1,228 @@
+// The register tiles of the fused kernels. Queries stand in SIMD lanes: scores are kept as S^T[key][query], outputs as
+// O^T[d][query]. K and V are read as they lie, one number at a time, spread over a vector; nothing is packed.
+#if defined(HEED_KERNELS_ATTENTION_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_ATTENTION_TILES_INL_H_
+#undef HEED_KERNELS_ATTENTION_TILES_INL_H_
+#else
+#define HEED_KERNELS_ATTENTION_TILES_INL_H_
+#endif
+
+#include <cfloat>
+#include <limits>
+
+#include "heed/kernels/attention/attention.h"
+#include "heed/kernels/attention/blocks.h"
+#include "heed/kernels/vec-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+constexpr int64_t kTile = 2 * kLanes;  // queries: two vectors
+
+// Rows of a matrix in memory.
+struct Rows {
+  const float* data;
+  int64_t stride;
+  const float* row(int64_t i) const { return data + i * stride; }
+};
+
+// acc[r][n] = sum_c rows[r][c] * columns[c][n], for R rows and NV vectors of a tile: S = K Q^T, dP = V dO^T.
+// The sum runs over c in order, so a score has the same bits whatever tile it was made in.
+template <int R, int NV>
+HWY_INLINE void product_rows(F d, const float* HWY_RESTRICT rows, int64_t stride, int64_t columns,
+                             const float* HWY_RESTRICT tile, V (&acc)[R][NV]) {
+  const float* HWY_RESTRICT row[R];
+  for (int r = 0; r < R; ++r) row[r] = rows + r * stride;
+  {
+    V x[NV];
+    for (int n = 0; n < NV; ++n) x[n] = hn::Load(d, tile + n * kLanes);
+    for (int r = 0; r < R; ++r) {
+      const V y = hn::Set(d, row[r][0]);
+      for (int n = 0; n < NV; ++n) acc[r][n] = hn::Mul(y, x[n]);
+    }
+  }
+  for (int64_t c = 1; c < columns; ++c) {
+    V x[NV];
+    for (int n = 0; n < NV; ++n) x[n] = hn::Load(d, tile + c * kTile + n * kLanes);
+    for (int r = 0; r < R; ++r) {
+      const V y = hn::Set(d, row[r][c]);
+      for (int n = 0; n < NV; ++n) acc[r][n] = hn::MulAdd(y, x[n], acc[r][n]);
+    }
+  }
+}
+
+// The lanes whose query sees this key.
+HWY_INLINE hn::Mask<F> seen(F d, int64_t key, const float* low, const float* high) {
+  const V at = hn::Set(d, static_cast<float>(key));
+  return hn::And(hn::Ge(at, hn::Load(d, low)), hn::Lt(at, hn::Load(d, high)));
+}
+
+// What becomes of what an accumulator held before: dropped, kept, or kept times a factor a query.
+enum class Before { dropped, kept, scaled };
+
+template <Before B>
+HWY_INLINE V before(F d, const float* out, const float* factor) {
+  if constexpr (B == Before::dropped) return hn::Zero(d);
+  const V old = hn::Load(d, out);
+  return B == Before::scaled ? hn::Mul(hn::Load(d, factor), old) : old;
+}
+
+// out[c][n] = before + sum_key rows[key][c] * weights[key][n], for C columns: O = P V, dQ = dS K.
+template <int C, int NV, Before B>
+HWY_INLINE void mix_columns(F d, Rows rows, int64_t keys, const float* HWY_RESTRICT weights,
+                            const float* HWY_RESTRICT factor, float* HWY_RESTRICT out) {
+  V acc[C][NV];
+  for (int c = 0; c < C; ++c) {
+    for (int n = 0; n < NV; ++n) acc[c][n] = before<B>(d, out + c * kTile + n * kLanes, factor + n * kLanes);
+  }
+  const float* HWY_RESTRICT row = rows.data;
+  for (int64_t key = 0; key < keys; ++key, row += rows.stride, weights += kTile) {
+    V w[NV];
+    for (int n = 0; n < NV; ++n) w[n] = hn::Load(d, weights + n * kLanes);
+    for (int c = 0; c < C; ++c) {
+      const V y = hn::Set(d, row[c]);
+      for (int n = 0; n < NV; ++n) acc[c][n] = hn::MulAdd(y, w[n], acc[c][n]);
+    }
+  }
+  for (int c = 0; c < C; ++c) {
+    for (int n = 0; n < NV; ++n) hn::Store(acc[c][n], d, out + c * kTile + n * kLanes);
+  }
+}
+
+// mix_columns over all columns of a matrix.
+template <int NV, Before B>
+HWY_NOINLINE void mix(F d, Rows rows, int64_t keys, int64_t columns, const float* weights, const float* factor,
+                      float* out) {
+  int64_t c = 0;
+  for (; c + 4 <= columns; c += 4) {
+    mix_columns<4, NV, B>(d, {rows.data + c, rows.stride}, keys, weights, factor, out + c * kTile);
+  }
+  rows.data += c;
+  out += c * kTile;
+  switch (columns - c) {
+    case 1:
+      return mix_columns<1, NV, B>(d, rows, keys, weights, factor, out);
+    case 2:
+      return mix_columns<2, NV, B>(d, rows, keys, weights, factor, out);
+    case 3:
+      return mix_columns<3, NV, B>(d, rows, keys, weights, factor, out);
+    default:
+      return;
+  }
+}
+
+// The same where a weight may be zero only because its key is hidden, and rows hold NaN or infinity: a hidden key is
+// left out instead of being multiplied by zero. Rare, so plain.
+template <int NV, Before B>
+HWY_NOINLINE void mix_carefully(F d, Rows rows, int64_t first_key, int64_t keys, int64_t columns, const float* weights,
+                                const float* factor, const float* low, const float* high, float* out) {
+  for (int64_t n = 0; n < NV * kLanes; n += kLanes) {
+    for (int64_t c = 0; c < columns; ++c) {
+      V acc = before<B>(d, out + c * kTile + n, factor + n);
+      for (int64_t i = 0; i < keys; ++i) {
+        const V mixed = hn::MulAdd(hn::Set(d, rows.row(i)[c]), hn::Load(d, weights + i * kTile + n), acc);
+        acc = hn::IfThenElse(seen(d, first_key + i, low + n, high + n), mixed, acc);
+      }
+      hn::Store(acc, d, out + c * kTile + n);
+    }
+  }
+}
+
+// Up to kLanes rows into the lanes of a tile, times a factor a row; lanes without a row are zero.
+inline void rows_to_lanes(F d, Rows rows, int64_t count, int64_t columns, V factor, float* tile, float* stage) {
+  if (count < kLanes) {
+    std::memset(stage, 0, static_cast<size_t>(kLanes * columns) * sizeof(float));
+    copy_rows(rows.data, rows.stride, count, columns, stage, columns);
+    rows = {stage, columns};
+  }
+  transpose_in(d, rows.data, rows.stride, columns, factor, tile, kTile);
+}
+
+// The way back, count rows of it.
+inline void lanes_to_rows(F d, const float* tile, int64_t count, int64_t columns, V factor, float* rows, int64_t stride,
+                          float* stage) {
+  if (count >= kLanes) return transpose_out(d, tile, kTile, columns, factor, rows, stride);
+  transpose_out(d, tile, kTile, columns, factor, stage, columns);
+  copy_rows(stage, columns, count, columns, rows, stride);
+}
+
+// Which keys some of a tile's queries see, and which all of them see.
+struct TileRange {
+  int64_t any_begin, any_end, all_begin, all_end;
+};
+
+// One tile of queries on its way through the key blocks.
+struct Tile {
+  TileRange keys;
+  int64_t count;        // queries
+  int64_t first, rows;  // the keys of the current block that some of its queries see
+  int vectors;          // 1 where its queries fit one vector
+  bool masked;          // some of these keys are hidden from some of its queries
+  bool started;         // has seen a key block
+
+  // Moves on to the block of `block_keys` keys from `block_first` on.
+  void enter(int64_t block_first, int64_t block_keys) {
+    first = std::max(block_first, keys.any_begin);
+    const int64_t last = std::min(block_first + block_keys, keys.any_end);
+    rows = std::max<int64_t>(0, last - first);
+    masked = rows > 0 && (first < keys.all_begin || last > keys.all_end);
+  }
+};
+
+// Ranges of the tile's queries t0 .. t0 + count; low and high get each query's own, and lanes without a query the last
+// one's.
+inline TileRange tile_range(const Visibility& visible, int64_t b, int64_t t0, int64_t count, float* low, float* high) {
+  TileRange r{std::numeric_limits<int64_t>::max(), 0, 0, std::numeric_limits<int64_t>::max()};
+  for (int64_t i = 0; i < kTile; ++i) {
+    const KeyRange keys = visible.row(b, t0 + std::min(i, count - 1));
+    low[i] = static_cast<float>(keys.begin);
+    high[i] = static_cast<float>(keys.end);
+    if (!keys.empty()) {
+      r.any_begin = std::min(r.any_begin, keys.begin);
+      r.any_end = std::max(r.any_end, keys.end);
+    }
+    r.all_begin = std::max(r.all_begin, keys.begin);
+    r.all_end = std::min(r.all_end, keys.end);
+  }
+  if (r.any_begin > r.any_end) r.any_begin = r.any_end = 0;
+  return r;
+}
+
+// Sets up the tiles of `queries` queries from t0 on, each limited to the keys in `within`; returns the keys that some
+// of them see.
+inline KeyRange start_tiles(const AttentionPlan& plan, int64_t b, int64_t t0, int64_t queries, KeyRange within,
+                            float* low, float* high, Tile* tiles) {
+  KeyRange range{within.end, within.begin};
+  for (int64_t i = 0; i * kTile < queries; ++i) {
+    Tile& tile = tiles[i];
+    tile.count = std::min(kTile, queries - i * kTile);
+    tile.vectors = tile.count > kLanes ? 2 : 1;
+    tile.started = false;
+    if (plan.visibility().everything()) {
+      tile.keys = {0, plan.shape().S, 0, plan.shape().S};
+    } else {
+      tile.keys = tile_range(plan.visibility(), b, t0 + i * kTile, tile.count, low + i * kTile, high + i * kTile);
+    }
+    tile.keys.any_begin = std::max(tile.keys.any_begin, within.begin);
+    tile.keys.any_end = std::min(tile.keys.any_end, within.end);
+    if (tile.keys.any_begin < tile.keys.any_end) {
+      range.begin = std::min(range.begin, tile.keys.any_begin);
+      range.end = std::max(range.end, tile.keys.any_end);
+    }
+  }
+  return range;
+}
+
+// Rows of keys or values [first, first + count) of one head, gathered into `block` where they lie far apart.
+inline Rows kv_rows(const KvView& kv, int64_t b, int64_t h, int64_t first, int64_t count, float* block, bool gather) {
+  const View<const float, 4>& rows = kv.rows();
+  const float* from = rows.at(b, h, first);
+  if (!gather) return {from, rows.stride(2)};
+  copy_rows(from, rows.stride(2), count, rows.shape(3), block, rows.shape(3));
+  return {block, rows.shape(3)};
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard

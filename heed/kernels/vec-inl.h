@@ -1,0 +1,175 @@
+// SIMD helpers that several kernels share: an exact-zero 2^x, transposes into and out of vector lanes, a finiteness
+// test. Compiled once for each SIMD target, by inclusion from a kernel's source after hwy/highway.h.
+#if defined(HEED_KERNELS_VEC_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_VEC_INL_H_
+#undef HEED_KERNELS_VEC_INL_H_
+#else
+#define HEED_KERNELS_VEC_INL_H_
+#endif
+
+#include <cstdint>
+#include <cstring>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F = hn::ScalableTag<float>;
+using V = hn::Vec<F>;
+
+// The lanes of a vector as a constant: tiles are laid out by it. (No scalable target is built yet: SVE would need
+// another layout.)
+constexpr int64_t kLanes = HWY_LANES(float);
+
+// The larger of the two; NaN in x stays NaN. x86's max returns its second operand then, but Highway's scalar target
+// drops a NaN, and no target promises what it does.
+HWY_INLINE V max_keep_nan(F d, V floor, V x) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+  (void)d;
+  return hn::Max(floor, x);
+#else
+  (void)d;
+  return hn::IfThenElse(hn::Lt(x, floor), floor, x);
+#endif
+}
+
+// 2^x for x <= 127, relative error below 2^-23, NaN for NaN. Exactly 0 for x <= -127, -inf included. x is rounded by
+// adding a number so large that the integer lands in the lowest bits, with the exponent's bias already on top.
+HWY_INLINE V exp2(F d, V x) {
+  const hn::RebindToUnsigned<F> du;
+  x = max_keep_nan(d, hn::Set(d, -127.0f), x);
+  const V magic = hn::Set(d, 0x1.8p23f + 127.0f);
+  const V shifted = hn::Add(x, magic);
+  const V f = hn::Sub(x, hn::Sub(shifted, magic));
+  // Minimax of degree 6 on [-1/2, 1/2] with the constant term held at 1.
+  V p = hn::MulAdd(hn::Set(d, 0x1.41fbbcp-13f), f, hn::Set(d, 0x1.5f3e52p-10f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.3b2d4cp-7f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.c6aee8p-5f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.ebfbdcp-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0x1.62e430p-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
+  // A product, not a sum of exponents: a NaN stays one whatever its payload.
+  return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted))));
+}
+
+// 2^n for an integer n <= 0, exactly; 0 for n <= -127.
+HWY_INLINE V exp2_integer(F d, V n) {
+  const hn::RebindToUnsigned<F> du;
+  n = max_keep_nan(d, hn::Set(d, -127.0f), n);
+  const V scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, hn::Add(n, hn::Set(d, 0x1.8p23f + 127.0f)))));
+  return hn::IfThenElse(hn::Eq(n, n), scale, n);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// A vector of 128-bit blocks, block b from p + 4 b stride: four columns of rows 0, 4, 8, ...
+template <class D>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const float* p, int64_t stride) {
+  if constexpr (hn::MaxLanes(D()) <= 4) {
+    return hn::LoadU(d, p);
+  } else {
+    const hn::Half<D> half;
+    constexpr int64_t kHalf = hn::MaxLanes(D()) / 2;
+    return hn::Combine(d, load_blocks(half, p + kHalf * stride, stride), load_blocks(half, p, stride));
+  }
+}
+template <class D>
+HWY_INLINE void store_blocks(D d, hn::Vec<D> v, float* p, int64_t stride) {
+  if constexpr (hn::MaxLanes(D()) <= 4) {
+    hn::StoreU(v, d, p);
+  } else {
+    const hn::Half<D> half;
+    constexpr int64_t kHalf = hn::MaxLanes(D()) / 2;
+    store_blocks(half, hn::LowerHalf(half, v), p, stride);
+    store_blocks(half, hn::UpperHalf(half, v), p + kHalf * stride, stride);
+  }
+}
+
+// Each 128-bit block of the four vectors is a 4 x 4 matrix: transposes it.
+HWY_INLINE void transpose_blocks(F d, V& v0, V& v1, V& v2, V& v3) {
+  const hn::Repartition<double, F> dd;
+  const auto low01 = hn::BitCast(dd, hn::InterleaveLower(d, v0, v1));
+  const auto low23 = hn::BitCast(dd, hn::InterleaveLower(d, v2, v3));
+  const auto high01 = hn::BitCast(dd, hn::InterleaveUpper(d, v0, v1));
+  const auto high23 = hn::BitCast(dd, hn::InterleaveUpper(d, v2, v3));
+  v0 = hn::BitCast(d, hn::InterleaveLower(dd, low01, low23));
+  v1 = hn::BitCast(d, hn::InterleaveUpper(dd, low01, low23));
+  v2 = hn::BitCast(d, hn::InterleaveLower(dd, high01, high23));
+  v3 = hn::BitCast(d, hn::InterleaveUpper(dd, high01, high23));
+}
+#endif
+
+// to[c * width + r] = factor[r] * from[r * stride + c] for kLanes rows r, columns c.
+HWY_INLINE void transpose_in(F d, const float* from, int64_t stride, int64_t columns, V factor, float* to,
+                             int64_t width) {
+  int64_t c = 0;
+#if HWY_TARGET != HWY_SCALAR
+  for (; c + 4 <= columns; c += 4) {
+    V v0 = load_blocks(d, from + c, stride);
+    V v1 = load_blocks(d, from + c + stride, stride);
+    V v2 = load_blocks(d, from + c + 2 * stride, stride);
+    V v3 = load_blocks(d, from + c + 3 * stride, stride);
+    transpose_blocks(d, v0, v1, v2, v3);
+    hn::Store(hn::Mul(v0, factor), d, to + c * width);
+    hn::Store(hn::Mul(v1, factor), d, to + (c + 1) * width);
+    hn::Store(hn::Mul(v2, factor), d, to + (c + 2) * width);
+    hn::Store(hn::Mul(v3, factor), d, to + (c + 3) * width);
+  }
+#endif
+  HWY_ALIGN float column[kLanes];
+  for (; c < columns; ++c) {
+    for (int64_t r = 0; r < kLanes; ++r) column[r] = from[r * stride + c];
+    hn::Store(hn::Mul(hn::Load(d, column), factor), d, to + c * width);
+  }
+}
+
+// The way back: to[r * stride + c] = factor[r] * from[c * width + r].
+HWY_INLINE void transpose_out(F d, const float* from, int64_t width, int64_t columns, V factor, float* to,
+                              int64_t stride) {
+  int64_t c = 0;
+#if HWY_TARGET != HWY_SCALAR
+  for (; c + 4 <= columns; c += 4) {
+    V v0 = hn::Mul(hn::Load(d, from + c * width), factor);
+    V v1 = hn::Mul(hn::Load(d, from + (c + 1) * width), factor);
+    V v2 = hn::Mul(hn::Load(d, from + (c + 2) * width), factor);
+    V v3 = hn::Mul(hn::Load(d, from + (c + 3) * width), factor);
+    transpose_blocks(d, v0, v1, v2, v3);
+    store_blocks(d, v0, to + c, stride);
+    store_blocks(d, v1, to + c + stride, stride);
+    store_blocks(d, v2, to + c + 2 * stride, stride);
+    store_blocks(d, v3, to + c + 3 * stride, stride);
+  }
+#endif
+  HWY_ALIGN float column[kLanes];
+  for (; c < columns; ++c) {
+    hn::Store(hn::Mul(hn::Load(d, from + c * width), factor), d, column);
+    for (int64_t r = 0; r < kLanes; ++r) to[r * stride + c] = column[r];
+  }
+}
+
+// Whether rows x columns values are all finite: x * 0 is 0 then, and NaN otherwise.
+inline bool all_finite(F d, const float* p, int64_t stride, int64_t rows, int64_t columns) {
+  const V zero = hn::Zero(d);
+  V sum = zero;
+  float tail = 0;
+  for (int64_t r = 0; r < rows; ++r, p += stride) {
+    int64_t c = 0;
+    for (; c + kLanes <= columns; c += kLanes) sum = hn::MulAdd(hn::LoadU(d, p + c), zero, sum);
+    for (; c < columns; ++c) tail += p[c] * 0.0f;
+  }
+  return hn::AllTrue(d, hn::Eq(sum, zero)) && tail == 0.0f;
+}
+
+inline void copy_rows(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
+                      int64_t to_stride) {
+  for (int64_t r = 0; r < rows; ++r) {
+    std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(columns) * sizeof(float));
+  }
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
