@@ -208,25 +208,29 @@ class BackwardChunk {
     const bool gather = plan_.blocking().gather;
     const Rows k = kv_rows(in_.k, b_, hk_, first, count, mem_.keys, gather);
     const Rows v = kv_rows(in_.v, b_, hk_, first, count, mem_.values, gather);
-    bool any_masked = false;
-    for (int64_t i = 0; i < tiles_n_; ++i) any_masked |= weigh_tile(i, k, v, first, count);
-    const bool careful = any_masked && !(queries_finite_ && all_finite(d_, k.data, k.stride, count, s_.D));
-    if (careful) {
+    bool any_masked = false, any_cut = false;
+    for (int64_t i = 0; i < tiles_n_; ++i) {
+      tiles_[i].enter(first, count);
+      any_masked |= tiles_[i].masked;
+      any_cut |= tiles_[i].rows < count;
+      if (tiles_[i].rows > 0) weigh_tile(i, k, v, first, count);
+    }
+    // A weight that is zero because its pair is hidden must not meet NaN or infinity.
+    if ((any_masked || any_cut) && !queries_finite_) {
       spread_block_carefully(first, count);
     } else {
       spread_block(first, count);
     }
     if (!grad_.dq) return;
+    const bool careful = any_masked && !all_finite(d_, k.data, k.stride, count, s_.D);
     for (int64_t i = 0; i < tiles_n_; ++i) {
       if (tiles_[i].rows > 0) mix_tile(i, {k.row(tiles_[i].first - first), k.stride}, first, careful);
     }
   }
 
-  // E^T and dS^T of one tile; rows of keys that it does not see are zero. True if it is masked in part.
-  bool weigh_tile(int64_t i, Rows k, Rows v, int64_t first, int64_t count) {
-    Tile& tile = tiles_[i];
-    tile.enter(first, count);
-    if (tile.rows == 0) return false;
+  // E^T and dS^T of one tile; rows of keys that it does not see are zero.
+  void weigh_tile(int64_t i, Rows k, Rows v, int64_t first, int64_t count) {
+    const Tile& tile = tiles_[i];
     const int64_t at = i * kTile, skipped = tile.first - first, last = skipped + tile.rows;
     float *weights = mem_.weights + at * block_, *d_scores = mem_.d_scores + at * block_;
     for (float* p : {weights, d_scores}) {
@@ -247,7 +251,6 @@ class BackwardChunk {
     } else {
       (tile.vectors == 2 ? tile_gradients<2, false> : tile_gradients<1, false>)(d_, s_, seen_k, seen_v, tile, mem);
     }
-    return tile.masked;
   }
 
   // dV and dK of the block's keys, six at a time.

@@ -10,9 +10,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-// Lanes [0, left) of a row; zero beyond. Never reads past the row.
+// Lanes [0, left) of a row; zero beyond. Never reads past the row, which a masked load may do on some targets.
 HWY_INLINE V load_part(F d, const float* p, int64_t left) {
-  return left >= kLanes ? hn::LoadU(d, p) : hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(left)), d, p);
+  if (left >= kLanes) return hn::LoadU(d, p);
+  HWY_ALIGN float part[kLanes] = {};
+  std::memcpy(part, p, static_cast<size_t>(std::max<int64_t>(0, left)) * sizeof(float));
+  return hn::Load(d, part);
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -100,8 +103,11 @@ HWY_INLINE void decode_block(F d, const AttentionShape& s, const float* q, Rows 
   max = hn::GetLane(m);
 
   int64_t c = 0;
-  for (; s.Dv - c > 4 * kLanes; c += 8 * kLanes) {
+  for (; c + 8 * kLanes <= s.Dv; c += 8 * kLanes) {
     mix_rows<8>(d, v.data + c, v.stride, keys, s.Dv - c, scores, keep, out + c);
+  }
+  for (; c + 4 * kLanes <= s.Dv; c += 4 * kLanes) {
+    mix_rows<4>(d, v.data + c, v.stride, keys, s.Dv - c, scores, keep, out + c);
   }
   for (; c < s.Dv; c += kLanes) mix_rows<1>(d, v.data + c, v.stride, keys, s.Dv - c, scores, keep, out + c);
 }
