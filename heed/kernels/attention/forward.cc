@@ -14,28 +14,29 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-// S^T for `keys` rows of K, stored, and the maximum over them.
+// R rows of S^T, stored, and their maximum.
+template <int R, int NV>
+HWY_INLINE void score_rows(F d, const float* k, int64_t stride, int64_t D, const float* q, float* scores,
+                           V (&max)[NV]) {
+  V s[R][NV];
+  product_rows<R, NV>(d, k, stride, D, q, s);
+  for (int r = 0; r < R; ++r) {
+    for (int n = 0; n < NV; ++n) {
+      hn::Store(s[r][n], d, scores + r * kTile + n * kLanes);
+      max[n] = hn::Max(max[n], s[r][n]);
+    }
+  }
+}
+
+// S^T for `keys` rows of K, and the maximum over them.
 template <int NV>
 HWY_INLINE void scores_and_max(F d, Rows k, int64_t keys, int64_t D, const float* q, float* scores, V (&max)[NV]) {
   int64_t key = 0;
-  for (; key + 4 <= keys; key += 4) {
-    V s[4][NV];
-    product_rows<4, NV>(d, k.row(key), k.stride, D, q, s);
-    for (int r = 0; r < 4; ++r) {
-      for (int n = 0; n < NV; ++n) {
-        hn::Store(s[r][n], d, scores + (key + r) * kTile + n * kLanes);
-        max[n] = hn::Max(max[n], s[r][n]);
-      }
-    }
+  for (; key + kTileRows <= keys; key += kTileRows) {
+    score_rows<kTileRows, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
   }
-  for (; key < keys; ++key) {
-    V s[1][NV];
-    product_rows<1, NV>(d, k.row(key), k.stride, D, q, s);
-    for (int n = 0; n < NV; ++n) {
-      hn::Store(s[0][n], d, scores + key * kTile + n * kLanes);
-      max[n] = hn::Max(max[n], s[0][n]);
-    }
-  }
+  for (; key + 4 <= keys; key += 4) score_rows<4, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
+  for (; key < keys; ++key) score_rows<1, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
 }
 
 // Hidden scores become -inf, and the maximum is taken after that: a large hidden score must not push the visible ones
