@@ -36,23 +36,34 @@ HWY_INLINE V max_keep_nan(F d, V floor, V x) {
 #endif
 }
 
-// 2^x for x <= 127, relative error below 2^-23, NaN for NaN. Exactly 0 for x <= -127, -inf included. x is rounded by
-// adding a number so large that the integer lands in the lowest bits, with the exponent's bias already on top.
-HWY_INLINE V exp2(F d, V x) {
+// x[i] <- 2^x[i] for x <= 127, relative error below 2^-23, NaN for NaN. Exactly 0 for x <= -127, -inf included. x is
+// rounded by adding a number so large that the integer lands in the lowest bits, with the exponent's bias already on
+// top. Several vectors go through each step together: one alone is a chain of forty cycles, and a core's scheduler
+// holds too few such chains to overlap them.
+template <int N>
+HWY_INLINE void exp2(F d, V (&x)[N]) {
   const hn::RebindToUnsigned<F> du;
-  x = max_keep_nan(d, hn::Set(d, -127.0f), x);
-  const V magic = hn::Set(d, 0x1.8p23f + 127.0f);
-  const V shifted = hn::Add(x, magic);
-  const V f = hn::Sub(x, hn::Sub(shifted, magic));
+  const V magic = hn::Set(d, 0x1.8p23f + 127.0f), low = hn::Set(d, -127.0f);
+  V shifted[N], p[N];
+  for (int i = 0; i < N; ++i) x[i] = max_keep_nan(d, low, x[i]);
+  for (int i = 0; i < N; ++i) shifted[i] = hn::Add(x[i], magic);
+  for (int i = 0; i < N; ++i) x[i] = hn::Sub(x[i], hn::Sub(shifted[i], magic));
   // Minimax of degree 6 on [-1/2, 1/2] with the constant term held at 1.
-  V p = hn::MulAdd(hn::Set(d, 0x1.41fbbcp-13f), f, hn::Set(d, 0x1.5f3e52p-10f));
-  p = hn::MulAdd(p, f, hn::Set(d, 0x1.3b2d4cp-7f));
-  p = hn::MulAdd(p, f, hn::Set(d, 0x1.c6aee8p-5f));
-  p = hn::MulAdd(p, f, hn::Set(d, 0x1.ebfbdcp-3f));
-  p = hn::MulAdd(p, f, hn::Set(d, 0x1.62e430p-1f));
-  p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
+  const float terms[] = {0x1.5f3e52p-10f, 0x1.3b2d4cp-7f, 0x1.c6aee8p-5f, 0x1.ebfbdcp-3f, 0x1.62e430p-1f, 1.0f};
+  for (int i = 0; i < N; ++i) p[i] = hn::Set(d, 0x1.41fbbcp-13f);
+  for (const float term : terms) {
+    for (int i = 0; i < N; ++i) p[i] = hn::MulAdd(p[i], x[i], hn::Set(d, term));
+  }
   // A product, not a sum of exponents: a NaN stays one whatever its payload.
-  return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted))));
+  for (int i = 0; i < N; ++i) {
+    x[i] = hn::Mul(p[i], hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted[i]))));
+  }
+}
+
+HWY_INLINE V exp2(F d, V x) {
+  V one[1] = {x};
+  exp2(d, one);
+  return one[0];
 }
 
 // 2^n for an integer n <= 0, exactly; 0 for n <= -127.

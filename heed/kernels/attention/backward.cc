@@ -32,8 +32,11 @@ HWY_INLINE void weight_rows(F d, const AttentionShape& s, Rows k, Rows v, int64_
   product_rows<R, NV>(d, k.data, k.stride, s.D, mem.q_t, acc);
   for (int n = 0; n < NV; ++n) {
     const V max = hn::Load(d, mem.max + n * kLanes);
+    V es[R];
+    for (int r = 0; r < R; ++r) es[r] = hn::Sub(acc[r][n], max);
+    exp2(d, es);
     for (int r = 0; r < R; ++r) {
-      V e = exp2(d, hn::Sub(acc[r][n], max));
+      V e = es[r];
       if constexpr (Masked) {
         e = hn::IfThenElseZero(seen(d, key + r, mem.low + n * kLanes, mem.high + n * kLanes), e);
       }
@@ -55,6 +58,7 @@ HWY_INLINE void weight_rows(F d, const AttentionShape& s, Rows k, Rows v, int64_
   }
 }
 
+// The same for all keys of the current block that the tile sees; k, v and the results begin with the first of them.
 template <int NV, bool Masked>
 HWY_NOINLINE void tile_gradients(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile,
                                  const TileMemory& mem) {
@@ -246,11 +250,9 @@ class BackwardChunk {
                          weights + skipped * kTile,
                          d_scores + skipped * kTile};
     const Rows seen_k{k.row(skipped), k.stride}, seen_v{v.row(skipped), v.stride};
-    if (tile.masked) {
-      (tile.vectors == 2 ? tile_gradients<2, true> : tile_gradients<1, true>)(d_, s_, seen_k, seen_v, tile, mem);
-    } else {
-      (tile.vectors == 2 ? tile_gradients<2, false> : tile_gradients<1, false>)(d_, s_, seen_k, seen_v, tile, mem);
-    }
+    const auto gradients = tile.masked ? (tile.vectors == 2 ? tile_gradients<2, true> : tile_gradients<1, true>)
+                                       : (tile.vectors == 2 ? tile_gradients<2, false> : tile_gradients<1, false>);
+    gradients(d_, s_, seen_k, seen_v, tile, mem);
   }
 
   // dV and dK of the block's keys, six at a time.

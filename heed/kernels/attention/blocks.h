@@ -17,12 +17,9 @@ constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * t
 constexpr int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 // Keys that are worked on at a time: a block of K, or of V, and a tile of queries stay in L1 together.
-#ifndef KB
-#define KB 60
-#endif
 constexpr int64_t key_block(const AttentionShape& s) {
   const int64_t width = std::max(s.D, s.Dv);
-  return width <= 64 ? KB : width <= 128 ? 32 : 16;
+  return width <= 64 ? 64 : width <= 128 ? 32 : 16;
 }
 // Backward's key block also divides by six, the rows of its dK and dV tile.
 constexpr int64_t backward_key_block(const AttentionShape& s) {

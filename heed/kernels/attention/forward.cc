@@ -32,9 +32,6 @@ HWY_INLINE void score_rows(F d, const float* k, int64_t stride, int64_t D, const
 template <int NV>
 HWY_INLINE void scores_and_max(F d, Rows k, int64_t keys, int64_t D, const float* q, float* scores, V (&max)[NV]) {
   int64_t key = 0;
-  for (; key + kTileRows <= keys; key += kTileRows) {
-    score_rows<kTileRows, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
-  }
   for (; key + 4 <= keys; key += 4) score_rows<4, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
   for (; key < keys; ++key) score_rows<1, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
 }
@@ -52,6 +49,18 @@ HWY_INLINE void mask_and_max(F d, int64_t first_key, int64_t keys, const float* 
       hn::Store(s, d, p);
       max[n] = hn::Max(max[n], s);
     }
+  }
+}
+
+// R rows of scores become 2^(s - max), and are added to the sums.
+template <int R, int NV>
+HWY_INLINE void exponentials(F d, const V (&max)[NV], float* scores, V (&sum)[NV]) {
+  V e[R * NV];
+  for (int i = 0; i < R * NV; ++i) e[i] = hn::Sub(hn::Load(d, scores + i / NV * kTile + i % NV * kLanes), max[i % NV]);
+  exp2(d, e);
+  for (int i = 0; i < R * NV; ++i) {
+    hn::Store(e[i], d, scores + i / NV * kTile + i % NV * kLanes);
+    sum[i % NV] = hn::Add(sum[i % NV], e[i]);
   }
 }
 
@@ -78,14 +87,9 @@ HWY_NOINLINE void tile_weights(F d, Rows k, int64_t D, const Tile& tile, const f
     max[n] = hn::Ceil(max[n]);
     sum[n] = hn::Zero(d);
   }
-  for (int64_t i = 0; i < tile.rows; ++i) {
-    for (int n = 0; n < NV; ++n) {
-      float* p = scores + i * kTile + n * kLanes;
-      const V e = exp2(d, hn::Sub(hn::Load(d, p), max[n]));
-      hn::Store(e, d, p);
-      sum[n] = hn::Add(sum[n], e);
-    }
-  }
+  int64_t i = 0;
+  for (; i + 2 <= tile.rows; i += 2) exponentials<2, NV>(d, max, scores + i * kTile, sum);
+  if (i < tile.rows) exponentials<1, NV>(d, max, scores + i * kTile, sum);
   for (int n = 0; n < NV; ++n) {
     if (tile.started) {
       const V factor = exp2_integer(d, hn::Sub(old_max[n], max[n]));

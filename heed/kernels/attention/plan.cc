@@ -10,11 +10,11 @@ namespace heed::kernels {
 
 namespace {
 
-constexpr int64_t kMaxWidth = 256;          // of a head
-constexpr int64_t kMaxKeys = 1 << 24;       // positions are compared as floats, exact up to here
-constexpr int64_t kBackwardTasks = 8;       // backward splits the keys of few heads, to have about as many tasks
-constexpr int64_t kDecodeTasks = 64;        // decode splits long keys in the same way
-constexpr int64_t kMinBackwardChunk = 480;  // keys
+constexpr int64_t kQueries = 128;      // of a block; kMaxQueries where gathering has to be paid for
+constexpr int64_t kMaxWidth = 256;     // of a head
+constexpr int64_t kMaxKeys = 1 << 24;  // positions are compared as floats, exact up to here
+constexpr int64_t kBackwardTasks = 8;  // backward splits the keys of few heads, to have about as many tasks
+constexpr int64_t kDecodeTasks = 64;   // decode splits long keys in the same way
 constexpr int64_t kMinDecodeChunk = 512;
 
 [[noreturn]] void fail(const std::string& text) { throw Error("attention: " + text); }
@@ -136,11 +136,10 @@ int64_t query_block(int64_t T, int64_t most) {
   return std::max(kMaxTile, round_up(ceil_div(T, blocks), kMaxTile));
 }
 
-// Cuts S keys so that `heads` heads make about `tasks` tasks, none smaller than `least` keys; chunks are whole blocks.
-void split_keys(AttentionPlan::Blocking& blocking, int64_t S, int64_t heads, int64_t tasks, int64_t least,
-                int64_t block) {
-  const int64_t chunks = std::clamp<int64_t>(tasks / std::max<int64_t>(1, heads), 1, std::max<int64_t>(1, S / least));
-  blocking.key_chunk = std::max(block, round_up(ceil_div(S, chunks), block));
+// Cuts S keys into about as many chunks as make `tasks` tasks of `heads` heads, none smaller than `least` keys.
+void split_keys(AttentionPlan::Blocking& blocking, int64_t S, int64_t heads, int64_t tasks, int64_t least) {
+  const int64_t chunks = std::max<int64_t>(1, tasks / std::max<int64_t>(1, heads));
+  blocking.key_chunk = std::max(least, ceil_div(S, chunks));
   blocking.key_chunks = std::max<int64_t>(1, ceil_div(S, blocking.key_chunk));
 }
 
@@ -160,11 +159,11 @@ AttentionPlan AttentionPlan::forward(const AttentionInputs& in, const AttentionO
   plan.visibility_ = Visibility(options.mask, s.B, s.T, s.S);
   if (s.T == 1) {
     plan.kernel_ = Kernel::decode;
-    split_keys(plan.blocking_, s.S, s.B * s.Hk, kDecodeTasks, kMinDecodeChunk, DecodeScratch::kKeys);
+    split_keys(plan.blocking_, s.S, s.B * s.Hk, kDecodeTasks, kMinDecodeChunk);
   } else {
     plan.kernel_ = Kernel::tiles;
     plan.blocking_.gather = wants_gather(in, s);
-    plan.blocking_.queries = query_block(s.T, plan.blocking_.gather ? kMaxQueries : 96);
+    plan.blocking_.queries = query_block(s.T, plan.blocking_.gather ? kMaxQueries : kQueries);
     plan.blocking_.key_chunk = s.S;
   }
   return plan;
@@ -189,7 +188,8 @@ AttentionPlan AttentionPlan::backward(const AttentionInputs& in, const Attention
   plan.visibility_ = Visibility(options.mask, s.B, s.T, s.S);
   plan.blocking_.gather = wants_gather(in, s);
   plan.blocking_.queries = query_block(s.T, 96);
-  split_keys(plan.blocking_, s.S, s.B * s.Hk, kBackwardTasks, kMinBackwardChunk, backward_key_block(s));
+  // A block is the least: from eight blocks on the number of chunks, and with it the scratch a key, stays the same.
+  split_keys(plan.blocking_, s.S, s.B * s.Hk, kBackwardTasks, backward_key_block(s));
   return plan;
 }
 

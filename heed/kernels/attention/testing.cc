@@ -1,11 +1,12 @@
 #include "heed/kernels/attention/testing.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <sstream>
 
 #include "heed/kernels/attention/targets.h"

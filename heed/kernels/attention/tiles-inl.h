@@ -18,10 +18,6 @@ HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
 constexpr int64_t kTile = 2 * kLanes;  // queries: two vectors
-#ifndef TR
-#define TR 6
-#endif
-constexpr int kTileRows = TR;
 
 // Rows of a matrix in memory.
 struct Rows {
@@ -98,9 +94,6 @@ template <int NV, Before B>
 HWY_NOINLINE void mix(F d, Rows rows, int64_t keys, int64_t columns, const float* weights, const float* factor,
                       float* out) {
   int64_t c = 0;
-  for (; c + kTileRows <= columns; c += kTileRows) {
-    mix_columns<kTileRows, NV, B>(d, {rows.data + c, rows.stride}, keys, weights, factor, out + c * kTile);
-  }
   for (; c + 4 <= columns; c += 4) {
     mix_columns<4, NV, B>(d, {rows.data + c, rows.stride}, keys, weights, factor, out + c * kTile);
   }
