@@ -72,7 +72,7 @@ struct ForwardScratch {
 
 // What one thread of the decode kernel works in: rows of the query heads that share a key head.
 struct DecodeScratch {
-  static constexpr int64_t kKeys = 64;  // a block of keys
+  static constexpr int64_t kKeys = 512;  // a block of keys
   float *q, *out, *max, *sum, *scores;
   int64_t floats, width, width_v;
 

@@ -1,11 +1,13 @@
 // Forward for a single query, bound by reading K and V once: the head width stands in SIMD lanes, keys are streamed in
-// blocks. Long keys are cut into chunks by the plan; their partial results are joined in order at the end.
+// blocks, from four places at a time: a core that follows one stream waits for memory half of the time. Long keys are
+// cut into chunks by the plan; their partial results are joined in order at the end.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heed/kernels/attention/decode.cc"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"
 // After foreach_target.h:
 #include "heed/kernels/attention/forward.h"
 #include "heed/kernels/attention/tiles-inl.h"
+#include "hwy/cache_control.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -31,20 +33,38 @@ HWY_INLINE void store_block_sum(D d, hn::Vec<D> v, float* to) {
 }
 #endif
 
-// scores[i] = q . k_i for R rows of K, R a multiple of four; q is padded with zeros.
+// The order in which rows are read: place p is row (p mod 4) * jump + (p / 4) * step. Four streams, jump rows apart
+// (step 1), or one (jump 1, step 4).
+constexpr int64_t kStreams = 4;
+struct Order {
+  int64_t jump, step;
+  int64_t row(int64_t p) const { return p % kStreams * jump + p / kStreams * step; }
+};
+
+// Asks for what will be read a few rows later in the same stream. Addresses past the end are harmless.
+HWY_INLINE void prefetch_row(Rows rows, int64_t row, int64_t columns) {
+  constexpr int64_t kAhead = 4;
+  for (int64_t c = 0; c < columns; c += 16) hwy::Prefetch(rows.row(row + kAhead) + c);
+}
+
+// scores[i] = q . k_i for the R rows from place p on, R a multiple of four; q is padded with zeros.
 template <int R>
-HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, const float* HWY_RESTRICT k, int64_t stride, int64_t D,
-                         float* scores) {
+HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, Rows k, Order order, int64_t p, int64_t D, float* scores) {
+  const float* HWY_RESTRICT row[R];
   V acc[R];
-  for (int r = 0; r < R; ++r) acc[r] = hn::Zero(d);
+  for (int r = 0; r < R; ++r) {
+    row[r] = k.row(order.row(p + r));
+    prefetch_row(k, order.row(p + r), D);
+    acc[r] = hn::Zero(d);
+  }
   int64_t c = 0;
   for (; c + kLanes <= D; c += kLanes) {
     const V x = hn::Load(d, q + c);
-    for (int r = 0; r < R; ++r) acc[r] = hn::MulAdd(x, hn::LoadU(d, k + r * stride + c), acc[r]);
+    for (int r = 0; r < R; ++r) acc[r] = hn::MulAdd(x, hn::LoadU(d, row[r] + c), acc[r]);
   }
   if (c < D) {
     const V x = hn::Load(d, q + c);
-    for (int r = 0; r < R; ++r) acc[r] = hn::MulAdd(x, load_part(d, k + r * stride + c, D - c), acc[r]);
+    for (int r = 0; r < R; ++r) acc[r] = hn::MulAdd(x, load_part(d, row[r] + c, D - c), acc[r]);
   }
 #if HWY_TARGET == HWY_SCALAR
   for (int r = 0; r < R; ++r) scores[r] = hn::GetLane(acc[r]);
@@ -61,32 +81,31 @@ HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, const float* HWY_REST
 #endif
 }
 
-// out <- keep * out + sum_i weights[i] v_i over C vectors of columns; `left` columns are real.
+// out <- keep * out + sum_p weights[p] v_p over C vectors of columns; `left` columns are real.
 template <int C>
-HWY_INLINE void mix_rows(F d, const float* HWY_RESTRICT v, int64_t stride, int64_t keys, int64_t left,
-                         const float* HWY_RESTRICT weights, float keep, float* HWY_RESTRICT out) {
+HWY_INLINE void mix_rows(F d, Rows v, Order order, int64_t keys, int64_t left, const float* HWY_RESTRICT weights,
+                         float keep, float* HWY_RESTRICT out) {
   V acc[C];
   for (int c = 0; c < C; ++c) acc[c] = hn::Mul(hn::Set(d, keep), hn::Load(d, out + c * kLanes));
-  if (left >= C * kLanes) {
-    for (int64_t i = 0; i < keys; ++i, v += stride) {
-      const V w = hn::Set(d, weights[i]);
-      for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, hn::LoadU(d, v + c * kLanes), acc[c]);
-    }
-  } else {
-    for (int64_t i = 0; i < keys; ++i, v += stride) {
-      const V w = hn::Set(d, weights[i]);
-      for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, load_part(d, v + c * kLanes, left - c * kLanes), acc[c]);
+  for (int64_t p = 0; p < keys; ++p) {
+    const float* HWY_RESTRICT row = v.row(order.row(p));
+    const V w = hn::Set(d, weights[p]);
+    if (left >= C * kLanes) {
+      prefetch_row(v, order.row(p), C * kLanes);
+      for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, hn::LoadU(d, row + c * kLanes), acc[c]);
+    } else {
+      for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, load_part(d, row + c * kLanes, left - c * kLanes), acc[c]);
     }
   }
   for (int c = 0; c < C; ++c) hn::Store(acc[c], d, out + c * kLanes);
 }
 
 // One query head over one block of keys: max, sum and out are carried on.
-HWY_INLINE void decode_block(F d, const AttentionShape& s, const float* q, Rows k, Rows v, int64_t keys, float* scores,
-                             float& max, float& sum, float* out) {
+HWY_INLINE void decode_block(F d, const AttentionShape& s, const float* q, Rows k, Rows v, Order order, int64_t keys,
+                             float* scores, float& max, float& sum, float* out) {
   int64_t i = 0;
-  for (; i + 8 <= keys; i += 8) dot_rows<8>(d, q, k.row(i), k.stride, s.D, scores + i);
-  for (; i < keys; ++i) dot_rows<1>(d, q, k.row(i), k.stride, s.D, scores + i);
+  for (; i + 8 <= keys; i += 8) dot_rows<8>(d, q, k, order, i, s.D, scores + i);
+  for (; i < keys; ++i) dot_rows<1>(d, q, k, order, i, s.D, scores + i);
   for (; i % kLanes != 0; ++i) scores[i] = -std::numeric_limits<float>::infinity();
 
   V m = hn::Set(d, max);
@@ -104,12 +123,14 @@ HWY_INLINE void decode_block(F d, const AttentionShape& s, const float* q, Rows 
 
   int64_t c = 0;
   for (; c + 8 * kLanes <= s.Dv; c += 8 * kLanes) {
-    mix_rows<8>(d, v.data + c, v.stride, keys, s.Dv - c, scores, keep, out + c);
+    mix_rows<8>(d, {v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
   }
   for (; c + 4 * kLanes <= s.Dv; c += 4 * kLanes) {
-    mix_rows<4>(d, v.data + c, v.stride, keys, s.Dv - c, scores, keep, out + c);
+    mix_rows<4>(d, {v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
   }
-  for (; c < s.Dv; c += kLanes) mix_rows<1>(d, v.data + c, v.stride, keys, s.Dv - c, scores, keep, out + c);
+  for (; c < s.Dv; c += kLanes) {
+    mix_rows<1>(d, {v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
+  }
 }
 
 // The query heads of one key head over one chunk of keys, in `mem`.
@@ -127,16 +148,20 @@ void decode_chunk(const ForwardCall& call, int64_t b, int64_t hk, KeyRange chunk
     mem.sum[g] = 0;
   }
   const KeyRange seen = call.plan.visibility().row(b, 0);
-  const int64_t end = std::min(chunk.end, seen.end);
-  for (int64_t first = std::max(chunk.begin, seen.begin); first < end; first += DecodeScratch::kKeys) {
-    const int64_t keys = std::min(DecodeScratch::kKeys, end - first);
-    const Rows k = kv_rows(call.in.k, b, hk, first, keys, nullptr, false);
-    const Rows v = kv_rows(call.in.v, b, hk, first, keys, nullptr, false);
+  const int64_t begin = std::max(chunk.begin, seen.begin), keys = std::min(chunk.end, seen.end) - begin;
+  if (keys <= 0) return;
+  const Rows k = kv_rows(call.in.k, b, hk, begin, keys, nullptr, false);
+  const Rows v = kv_rows(call.in.v, b, hk, begin, keys, nullptr, false);
+  const auto visit = [&](int64_t first, Order order, int64_t count) HWY_ATTR {
     for (int64_t g = 0; g < group; ++g) {
-      decode_block(d, s, mem.q + g * mem.width, k, v, keys, mem.scores, mem.max[g], mem.sum[g],
-                   mem.out + g * mem.width_v);
+      decode_block(d, s, mem.q + g * mem.width, {k.row(first), k.stride}, {v.row(first), v.stride}, order, count,
+                   mem.scores, mem.max[g], mem.sum[g], mem.out + g * mem.width_v);
     }
-  }
+  };
+  constexpr int64_t kEach = DecodeScratch::kKeys / kStreams;
+  const int64_t length = keys / kStreams;
+  for (int64_t i = 0; i < length; i += kEach) visit(i, {length, 1}, kStreams * std::min(kEach, length - i));
+  if (keys > kStreams * length) visit(kStreams * length, {1, kStreams}, keys - kStreams * length);
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE

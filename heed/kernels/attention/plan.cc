@@ -15,7 +15,7 @@ constexpr int64_t kMaxWidth = 256;     // of a head
 constexpr int64_t kMaxKeys = 1 << 24;  // positions are compared as floats, exact up to here
 constexpr int64_t kBackwardTasks = 8;  // backward splits the keys of few heads, to have about as many tasks
 constexpr int64_t kDecodeTasks = 64;   // decode splits long keys in the same way
-constexpr int64_t kMinDecodeChunk = 512;
+constexpr int64_t kMinDecodeChunk = 1024;
 
 [[noreturn]] void fail(const std::string& text) { throw Error("attention: " + text); }
 
@@ -187,7 +187,7 @@ AttentionPlan AttentionPlan::backward(const AttentionInputs& in, const Attention
   plan.scale_ = resolve_scale(options, s);
   plan.visibility_ = Visibility(options.mask, s.B, s.T, s.S);
   plan.blocking_.gather = wants_gather(in, s);
-  plan.blocking_.queries = query_block(s.T, 96);
+  plan.blocking_.queries = query_block(s.T, kQueries);
   // A block is the least: from eight blocks on the number of chunks, and with it the scratch a key, stays the same.
   split_keys(plan.blocking_, s.S, s.B * s.Hk, kBackwardTasks, backward_key_block(s));
   return plan;
