@@ -216,4 +216,18 @@ void Parallel::for_each(int64_t tasks, TaskRef body) noexcept {
   inside_body = false;
 }
 
+void Progress::reach(int64_t step) noexcept { std::atomic_ref(step_).store(step, std::memory_order_release); }
+
+void Progress::wait_for(int64_t step) const noexcept {
+  // atomic_ref takes no const reference before C++26; nothing is written.
+  const std::atomic_ref<int64_t> reached(const_cast<int64_t&>(step_));
+  for (int tries = 0; reached.load(std::memory_order_acquire) < step; ++tries) {
+    if (tries < 64) {
+      pause_briefly();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
 }  // namespace heed

@@ -46,4 +46,15 @@ class HEED_API Parallel {
   std::unique_ptr<Pool> pool_;
 };
 
+// How far a task has come, for later tasks of the same for_each that must not overtake it. Tasks start in order, so the
+// first one that is not finished waits for nobody, and waiting for an *earlier* task always ends.
+class HEED_API Progress {
+ public:
+  void reach(int64_t step) noexcept;           // what this task wrote before is seen by those who wait for this step
+  void wait_for(int64_t step) const noexcept;  // until another task has reached it
+
+ private:
+  alignas(64) int64_t step_ = 0;  // a cache line of its own
+};
+
 }  // namespace heed

@@ -239,5 +239,26 @@ TEST(Parallel, AnIdlePoolUsesNoCpu) {
   }
 }
 
+// Each task appends to every slot in turn, after the task before it: the order is that of the tasks, whoever runs them.
+TEST(Progress, KeepsTasksInOrder) {
+  constexpr int64_t kTasks = 12, kSlots = 50;
+  for (int threads : {1, 2, 3, 5}) {
+    Parallel parallel(threads);
+    std::vector<Progress> progress(kTasks);
+    std::vector<std::vector<int64_t>> slots(kSlots);
+    parallel.for_each(kTasks, [&](int64_t task, int) {
+      for (int64_t slot = 0; slot < kSlots; ++slot) {
+        if (task > 0) progress[task - 1].wait_for(slot + 1);
+        slots[slot].push_back(task);
+        progress[task].reach(slot + 1);
+      }
+    });
+    for (const auto& order : slots) {
+      ASSERT_EQ(order.size(), size_t{kTasks});
+      for (int64_t task = 0; task < kTasks; ++task) EXPECT_EQ(order[task], task);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace heed

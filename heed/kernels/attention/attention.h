@@ -60,8 +60,8 @@ class HEED_API AttentionPlan {
   // How the work is cut. It depends on shapes and strides alone, so results do not depend on threads.
   struct Blocking {
     int64_t queries = 0;     // that a task works on at a time
-    int64_t key_chunk = 0;   // keys that go into one partial sum (decode: of the output; backward: of dq)
-    int64_t key_chunks = 1;  // partial sums, added in order at the end
+    int64_t key_chunk = 0;   // keys of one task (backward), or of one partial sum of the output (decode)
+    int64_t key_chunks = 1;  // what they give to dq, or to out, is added in their order
     bool gather = false;     // rows of k and v far apart in memory are copied together, a block at a time
   };
 

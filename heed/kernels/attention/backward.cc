@@ -2,9 +2,9 @@
 //   E^T  <- 2^(K Q^T - m)                  (the weights, times the row's sum l)
 //   dS^T <- E^T (V dO'^T - delta')         dO' = scale / l dO,  delta' = scale / l rowsum(dO out)
 //   dV   <- dV + E^T (dO / l);   dK <- dK + dS^T Q;   dQ^T <- dQ^T + K^T dS^T
-// A task owns the dK and dV of a chunk of keys of one key head; its share of dQ goes straight to dq, or, where the keys
-// were cut into several chunks, to a partial sum of its own. Division by l and the scale go into the copies of dO, so
-// that no score pays for them.
+// A task owns the dK and dV of a chunk of keys of one key head. Where the keys were cut into several chunks, these add
+// to each row of dq in their order: a task follows the one before it from block to block of queries. Division by l and
+// the scale go into the copies of dO, so that no score pays for them.
 #include <cmath>
 #include <numbers>
 
@@ -142,7 +142,7 @@ HWY_INLINE float dot(F d, const float* a, const float* b, int64_t n) {
 // One task: a chunk of keys of one key head, against all queries of its group of heads.
 class BackwardChunk {
  public:
-  BackwardChunk(const BackwardCall& call, int64_t b, int64_t hk, int64_t chunk, float* scratch, float* dq_partial)
+  BackwardChunk(const BackwardCall& call, int64_t b, int64_t hk, int64_t chunk, float* scratch)
       : plan_(call.plan),
         s_(call.plan.shape()),
         in_(call.in),
@@ -152,7 +152,8 @@ class BackwardChunk {
         keys_{chunk * plan_.blocking().key_chunk, std::min(s_.S, (chunk + 1) * plan_.blocking().key_chunk)},
         block_(backward_key_block(s_)),
         mem_(call.plan, scratch),
-        dq_partial_(dq_partial) {}
+        mine_(call.progress ? call.progress + (chunk * s_.B + b) * s_.Hk + hk : nullptr),
+        before_(mine_ && chunk > 0 ? mine_ - s_.B * s_.Hk : nullptr) {}
 
   void run() {
     const size_t keys = static_cast<size_t>(keys_.end - keys_.begin);
@@ -160,7 +161,9 @@ class BackwardChunk {
     std::memset(mem_.dv, 0, keys * static_cast<size_t>(mem_.width_v) * sizeof(float));
     const int64_t group = s_.Hq / s_.Hk;
     for (int64_t h = hk_ * group; h < (hk_ + 1) * group; ++h) {
-      for (int64_t t0 = 0; t0 < s_.T; t0 += plan_.blocking().queries) visit_queries(h, t0);
+      // From the end: under a causal mask all chunks have something to do there, and none waits for another's start.
+      const int64_t queries = plan_.blocking().queries;
+      for (int64_t t0 = (ceil_div(s_.T, queries) - 1) * queries; t0 >= 0; t0 -= queries) visit_queries(h, t0);
     }
     add_rows(mem_.dk, mem_.width, s_.D, grad_.dk);
     add_rows(mem_.dv, mem_.width_v, s_.Dv, grad_.dv);
@@ -175,7 +178,10 @@ class BackwardChunk {
     for (int64_t first = range.begin; first < range.end; first += block_) {
       visit_keys(first, std::min(block_, range.end - first));
     }
-    if (grad_.dq) write_dq(h, t0);
+    ++step_;
+    if (before_) before_->wait_for(step_);
+    if (grad_.dq && !range.empty()) add_dq(h, t0);
+    if (mine_) mine_->reach(step_);
   }
 
   // Rows of q and dO / l as they stand, and their scaled transposes. A row that sees nothing becomes zeros throughout,
@@ -312,27 +318,14 @@ class BackwardChunk {
     tile.started = true;
   }
 
-  void write_dq(int64_t h, int64_t t0) {
-    for (int64_t i = 0; i < tiles_n_; ++i) {
-      for (int n = 0; n < tiles_[i].vectors; ++n) {
-        const int64_t at = i * kTile + n * kLanes, count = std::min(kLanes, queries_ - at);
-        if (tiles_[i].started) {
-          transpose_out(d_, mem_.dq_t + i * kTile * s_.D + n * kLanes, kTile, s_.D, hn::Set(d_, 1.0f), mem_.stage,
-                        s_.D);
-        } else {
-          std::memset(mem_.stage, 0, static_cast<size_t>(kLanes * s_.D) * sizeof(float));
-        }
-        for (int64_t j = 0; j < count; ++j) {
-          const int64_t t = t0 + at + j;
-          const float* from = mem_.stage + j * s_.D;
-          if (dq_partial_) {
-            float* to = dq_partial_ + ((b_ * s_.Hq + h) * s_.T + t) * s_.D;
-            std::memcpy(to, from, static_cast<size_t>(s_.D) * sizeof(float));
-          } else {
-            float* to = grad_.dq.at(b_, h, t);
-            for (int64_t c = 0; c < s_.D; ++c) to[c] += from[c];
-          }
-        }
+  void add_dq(int64_t h, int64_t t0) {
+    for (int64_t at = 0; at < queries_; at += kLanes) {
+      if (!tiles_[at / kTile].started) continue;
+      const float* from = mem_.dq_t + at / kTile * kTile * s_.D + at % kTile;
+      transpose_out(d_, from, kTile, s_.D, hn::Set(d_, 1.0f), mem_.stage, s_.D);
+      for (int64_t j = 0; j < std::min(kLanes, queries_ - at); ++j) {
+        float* to = grad_.dq.at(b_, h, t0 + at + j);
+        for (int64_t c = 0; c < s_.D; ++c) to[c] += mem_.stage[j * s_.D + c];
       }
     }
   }
@@ -353,15 +346,16 @@ class BackwardChunk {
   const KeyRange keys_;
   const int64_t block_;
   const BackwardScratch mem_;
-  float* const dq_partial_;
+  Progress* const mine_;
+  const Progress* const before_;
   const F d_;
-  int64_t queries_ = 0, tiles_n_ = 0;
+  int64_t queries_ = 0, tiles_n_ = 0, step_ = 0;
   bool queries_finite_ = true;
   Tile tiles_[kMaxQueries / kTile];
 };
 
-void backward_chunk(const BackwardCall& call, int64_t b, int64_t hk, int64_t chunk, float* scratch, float* dq_partial) {
-  BackwardChunk(call, b, hk, chunk, scratch, dq_partial).run();
+void backward_chunk(const BackwardCall& call, int64_t b, int64_t hk, int64_t chunk, float* scratch) {
+  BackwardChunk(call, b, hk, chunk, scratch).run();
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE
@@ -375,30 +369,18 @@ HWY_EXPORT(backward_chunk);
 void attention_backward(const AttentionPlan& plan, const AttentionInputs& in, const AttentionGradients& grad,
                         Workspace& workspace, Parallel& parallel) noexcept {
   assert(workspace.bytes() >= plan.workspace_bytes(parallel.threads()));
-  const BackwardCall call{plan, in, grad};
   const AttentionShape& s = plan.shape();
-  const int64_t chunks = plan.blocking().key_chunks, floats = BackwardScratch(plan, nullptr).floats;
-  const int64_t heads = s.B * s.Hk, dq_floats = s.B * s.Hq * s.T * s.D;
-  float* partials = reinterpret_cast<float*>(workspace.data());
-  float* scratch = partials + backward_partial_floats(plan);
-  // The first chunk of keys is the one that a causal mask leaves most queries to.
-  parallel.for_each(heads * chunks, [&](int64_t task, int worker) {
-    const int64_t chunk = task / heads, head = task % heads;
+  const int64_t heads = s.B * s.Hk, shared = backward_progress_count(plan);
+  auto* progress = reinterpret_cast<Progress*>(workspace.data());
+  float* scratch = reinterpret_cast<float*>(progress + shared);
+  const int64_t floats = BackwardScratch(plan, nullptr).floats;
+  for (int64_t i = 0; i < shared; ++i) new (progress + i) Progress();
+  const BackwardCall call{plan, in, grad, shared > 0 ? progress : nullptr};
+  // By chunks first: a chunk waits for the one before it, and the first is the one that a causal mask leaves most to.
+  parallel.for_each(heads * plan.blocking().key_chunks, [&](int64_t task, int worker) {
+    const int64_t head = task % heads;
     HWY_DYNAMIC_DISPATCH(backward_chunk)
-    (call, head / s.Hk, head % s.Hk, chunk, scratch + worker * floats,
-     chunks > 1 ? partials + chunk * dq_floats : nullptr);
-  });
-  if (chunks == 1 || !grad.dq) return;
-  constexpr int64_t kRows = 64;
-  const int64_t rows = s.B * s.Hq * s.T;
-  parallel.for_each(ceil_div(rows, kRows), [&](int64_t task, int) {
-    for (int64_t row = task * kRows; row < std::min(rows, (task + 1) * kRows); ++row) {
-      float* to = grad.dq.at(row / s.T / s.Hq, row / s.T % s.Hq, row % s.T);
-      for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-        const float* from = partials + chunk * dq_floats + row * s.D;
-        for (int64_t c = 0; c < s.D; ++c) to[c] += from[c];
-      }
-    }
+    (call, head / s.Hk, head % s.Hk, task / heads, scratch + worker * floats);
   });
 }
 

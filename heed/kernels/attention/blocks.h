@@ -133,11 +133,10 @@ struct BackwardScratch {
     floats = carve.used();
   }
 };
-// Partial sums of dq, [chunks,B,Hq,T,D], where there is more than one.
-inline int64_t backward_partial_floats(const AttentionPlan& plan) {
-  const AttentionShape& s = plan.shape();
+// Chunks of keys add to dq in turn: how far each has come, where there are several.
+inline int64_t backward_progress_count(const AttentionPlan& plan) {
   const int64_t chunks = plan.blocking().key_chunks;
-  return chunks == 1 ? 0 : round_up(chunks * s.B * s.Hq * s.T * s.D, 16);
+  return chunks == 1 ? 0 : chunks * plan.shape().B * plan.shape().Hk;
 }
 
 }  // namespace heed::kernels

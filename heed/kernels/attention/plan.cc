@@ -10,11 +10,12 @@ namespace heed::kernels {
 
 namespace {
 
-constexpr int64_t kQueries = 128;      // of a block; kMaxQueries where gathering has to be paid for
-constexpr int64_t kMaxWidth = 256;     // of a head
-constexpr int64_t kMaxKeys = 1 << 24;  // positions are compared as floats, exact up to here
-constexpr int64_t kBackwardTasks = 8;  // backward splits the keys of few heads, to have about as many tasks
-constexpr int64_t kDecodeTasks = 64;   // decode splits long keys in the same way
+constexpr int64_t kQueries = 128;           // of a block; kMaxQueries where gathering has to be paid for
+constexpr int64_t kMaxWidth = 256;          // of a head
+constexpr int64_t kMaxKeys = 1 << 24;       // positions are compared as floats, exact up to here
+constexpr int64_t kBackwardTasks = 8;       // backward splits the keys of few heads, to have about as many tasks
+constexpr int64_t kDecodeTasks = 64;        // decode splits long keys in the same way
+constexpr int64_t kMinBackwardChunk = 480;  // keys
 constexpr int64_t kMinDecodeChunk = 1024;
 
 [[noreturn]] void fail(const std::string& text) { throw Error("attention: " + text); }
@@ -188,8 +189,7 @@ AttentionPlan AttentionPlan::backward(const AttentionInputs& in, const Attention
   plan.visibility_ = Visibility(options.mask, s.B, s.T, s.S);
   plan.blocking_.gather = wants_gather(in, s);
   plan.blocking_.queries = query_block(s.T, kQueries);
-  // A block is the least: from eight blocks on the number of chunks, and with it the scratch a key, stays the same.
-  split_keys(plan.blocking_, s.S, s.B * s.Hk, kBackwardTasks, backward_key_block(s));
+  split_keys(plan.blocking_, s.S, s.B * s.Hk, kBackwardTasks, kMinBackwardChunk);
   return plan;
 }
 
@@ -221,7 +221,7 @@ size_t AttentionPlan::workspace_bytes(int threads) const {
       break;
     case Kernel::backward:
       own = BackwardScratch(*this, nullptr).floats;
-      shared = backward_partial_floats(*this);
+      shared = backward_progress_count(*this) * static_cast<int64_t>(sizeof(Progress) / sizeof(float));
       break;
   }
   return sizeof(float) * static_cast<size_t>(own * threads + shared);
