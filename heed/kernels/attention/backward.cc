@@ -58,18 +58,32 @@ HWY_INLINE void weight_rows(F d, const AttentionShape& s, Rows k, Rows v, int64_
   }
 }
 
-// The same for all keys of the current block that the tile sees; k, v and the results begin with the first of them.
+// The same for `keys` keys from `first` on.
 template <int NV, bool Masked>
-HWY_NOINLINE void tile_gradients(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile,
-                                 const TileMemory& mem) {
+HWY_NOINLINE void weight_range(F d, const AttentionShape& s, Rows k, Rows v, int64_t first, int64_t keys,
+                               const TileMemory& mem, float* weights, float* d_scores) {
   int64_t i = 0;
-  for (; i + 4 <= tile.rows; i += 4) {
-    weight_rows<4, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, tile.first + i, mem,
-                               mem.weights + i * kTile, mem.d_scores + i * kTile);
+  for (; i + 4 <= keys; i += 4) {
+    weight_rows<4, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, first + i, mem, weights + i * kTile,
+                               d_scores + i * kTile);
   }
-  for (; i < tile.rows; ++i) {
-    weight_rows<1, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, tile.first + i, mem,
-                               mem.weights + i * kTile, mem.d_scores + i * kTile);
+  for (; i < keys; ++i) {
+    weight_rows<1, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, first + i, mem, weights + i * kTile,
+                               d_scores + i * kTile);
+  }
+}
+
+// The same for the keys of the current block that the tile sees: k, v and the results begin with the first of them.
+// Only at the ends of its range are there keys that not all of its queries see.
+template <int NV>
+HWY_INLINE void weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile, const TileMemory& mem) {
+  const int64_t ends[] = {0, tile.clear_begin(), tile.clear_end(), tile.rows};
+  for (int part = 0; part < 3; ++part) {
+    const int64_t i = ends[part], keys = ends[part + 1] - i;
+    if (keys == 0) continue;
+    (part == 1 ? weight_range<NV, false> : weight_range<NV, true>)(d, s, {k.row(i), k.stride}, {v.row(i), v.stride},
+                                                                   tile.first + i, keys, mem, mem.weights + i * kTile,
+                                                                   mem.d_scores + i * kTile);
   }
 }
 
@@ -156,9 +170,11 @@ class BackwardChunk {
         before_(mine_ && chunk > 0 ? mine_ - s_.B * s_.Hk : nullptr) {}
 
   void run() {
-    const size_t keys = static_cast<size_t>(keys_.end - keys_.begin);
-    std::memset(mem_.dk, 0, keys * static_cast<size_t>(mem_.width) * sizeof(float));
-    std::memset(mem_.dv, 0, keys * static_cast<size_t>(mem_.width_v) * sizeof(float));
+    const int64_t keys = keys_.end - keys_.begin;
+    k_ = kv_rows(in_.k, b_, hk_, keys_.begin, keys, mem_.keys, plan_.blocking().gather);
+    v_ = kv_rows(in_.v, b_, hk_, keys_.begin, keys, mem_.values, plan_.blocking().gather);
+    std::memset(mem_.dk, 0, static_cast<size_t>(keys * mem_.width) * sizeof(float));
+    std::memset(mem_.dv, 0, static_cast<size_t>(keys * mem_.width_v) * sizeof(float));
     const int64_t group = s_.Hq / s_.Hk;
     for (int64_t h = hk_ * group; h < (hk_ + 1) * group; ++h) {
       // From the end: under a causal mask all chunks have something to do there, and none waits for another's start.
@@ -215,9 +231,7 @@ class BackwardChunk {
   }
 
   void visit_keys(int64_t first, int64_t count) {
-    const bool gather = plan_.blocking().gather;
-    const Rows k = kv_rows(in_.k, b_, hk_, first, count, mem_.keys, gather);
-    const Rows v = kv_rows(in_.v, b_, hk_, first, count, mem_.values, gather);
+    const Rows k{k_.row(first - keys_.begin), k_.stride}, v{v_.row(first - keys_.begin), v_.stride};
     bool any_masked = false, any_cut = false;
     for (int64_t i = 0; i < tiles_n_; ++i) {
       tiles_[i].enter(first, count);
@@ -256,9 +270,7 @@ class BackwardChunk {
                          weights + skipped * kTile,
                          d_scores + skipped * kTile};
     const Rows seen_k{k.row(skipped), k.stride}, seen_v{v.row(skipped), v.stride};
-    const auto gradients = tile.masked ? (tile.vectors == 2 ? tile_gradients<2, true> : tile_gradients<1, true>)
-                                       : (tile.vectors == 2 ? tile_gradients<2, false> : tile_gradients<1, false>);
-    gradients(d_, s_, seen_k, seen_v, tile, mem);
+    (tile.vectors == 2 ? weight_tile<2> : weight_tile<1>)(d_, s_, seen_k, seen_v, tile, mem);
   }
 
   // dV and dK of the block's keys, six at a time.
@@ -349,6 +361,7 @@ class BackwardChunk {
   Progress* const mine_;
   const Progress* const before_;
   const F d_;
+  Rows k_{}, v_{};  // of the task's keys
   int64_t queries_ = 0, tiles_n_ = 0, step_ = 0;
   bool queries_finite_ = true;
   Tile tiles_[kMaxQueries / kTile];

@@ -103,7 +103,7 @@ struct BackwardScratch {
   float *q, *d_out;                 // the same rows as they stand, padded to whole vectors
   float *weights, *d_scores;        // E^T and dS^T, [tile][key][query]
   float *max, *delta, *low, *high;  // a number a query
-  float *keys, *values;             // a block of gathered rows
+  float *keys, *values;             // the task's rows, where they have to be gathered
   float *dk, *dv;                   // of the task's keys, rows padded to whole vectors
   float* stage;
   int64_t floats, width, width_v;
@@ -125,8 +125,8 @@ struct BackwardScratch {
     delta = carve.take(queries);
     low = carve.take(queries);
     high = carve.take(queries);
-    keys = carve.take(plan.blocking().gather ? keys_n * s.D : 0);
-    values = carve.take(plan.blocking().gather ? keys_n * s.Dv : 0);
+    keys = carve.take(plan.blocking().gather ? plan.blocking().key_chunk * s.D : 0);
+    values = carve.take(plan.blocking().gather ? plan.blocking().key_chunk * s.Dv : 0);
     dk = carve.take(plan.blocking().key_chunk * width);
     dv = carve.take(plan.blocking().key_chunk * width_v);
     stage = carve.take(kMaxLanes * std::max(s.D, s.Dv));

@@ -37,16 +37,20 @@ HWY_INLINE void scores_and_max(F d, Rows k, int64_t keys, int64_t D, const float
 }
 
 // Hidden scores become -inf, and the maximum is taken after that: a large hidden score must not push the visible ones
-// down to zero.
+// down to zero. Rows of keys that all queries see need no more than the maximum.
 template <int NV>
-HWY_INLINE void mask_and_max(F d, int64_t first_key, int64_t keys, const float* low, const float* high, float* scores,
-                             V (&max)[NV]) {
+HWY_INLINE void mask_and_max(F d, const Tile& tile, const float* low, const float* high, float* scores, V (&max)[NV]) {
   const V hidden = hn::Set(d, -std::numeric_limits<float>::infinity());
-  for (int n = 0; n < NV; ++n) {
-    for (int64_t i = 0; i < keys; ++i) {
+  const int64_t clear_begin = tile.clear_begin(), clear_end = tile.clear_end();
+  for (int64_t i = 0; i < tile.rows; ++i) {
+    const bool clear = i >= clear_begin && i < clear_end;
+    for (int n = 0; n < NV; ++n) {
       float* p = scores + i * kTile + n * kLanes;
-      const V s = hn::IfThenElse(seen(d, first_key + i, low + n * kLanes, high + n * kLanes), hn::Load(d, p), hidden);
-      hn::Store(s, d, p);
+      V s = hn::Load(d, p);
+      if (!clear) {
+        s = hn::IfThenElse(seen(d, tile.first + i, low + n * kLanes, high + n * kLanes), s, hidden);
+        hn::Store(s, d, p);
+      }
       max[n] = hn::Max(max[n], s);
     }
   }
@@ -79,7 +83,7 @@ HWY_NOINLINE void tile_weights(F d, Rows k, int64_t D, const Tile& tile, const f
     V unmasked[NV];
     for (int n = 0; n < NV; ++n) unmasked[n] = max[n];
     scores_and_max<NV>(d, k, tile.rows, D, q, scores, unmasked);
-    mask_and_max<NV>(d, tile.first, tile.rows, low, high, scores, max);
+    mask_and_max<NV>(d, tile, low, high, scores, max);
   } else {
     scores_and_max<NV>(d, k, tile.rows, D, q, scores, max);
   }

@@ -160,6 +160,10 @@ struct Tile {
   bool masked;          // some of these keys are hidden from some of its queries
   bool started;         // has seen a key block
 
+  // Of these keys, all queries see those from clear_begin to clear_end, counted from the first.
+  int64_t clear_begin() const { return std::clamp<int64_t>(keys.all_begin - first, 0, rows); }
+  int64_t clear_end() const { return std::clamp<int64_t>(keys.all_end - first, clear_begin(), rows); }
+
   // Moves on to the block of `block_keys` keys from `block_first` on.
   void enter(int64_t block_first, int64_t block_keys) {
     first = std::max(block_first, keys.any_begin);
