@@ -44,8 +44,6 @@ function(heed_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE heed_flags ${arg_LINKS} GTest::gtest_main rapidcheck rapidcheck_gtest)
-  # GoogleTest's and RapidCheck's own headers are not ours to warn about.
-  target_compile_options(${name} PRIVATE -Wno-conversion -Wno-shadow)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
