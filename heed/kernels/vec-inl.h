@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "heed/base/half.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -23,6 +24,28 @@ using V = hn::Vec<F>;
 // The lanes of a vector as a constant: tiles are laid out by it. (No scalable target is built yet: SVE would need
 // another layout.)
 constexpr int64_t kLanes = HWY_LANES(float);
+
+// kLanes numbers from memory, widened to f32.
+HWY_INLINE V load_wide(F d, const float* p) { return hn::LoadU(d, p); }
+HWY_INLINE V load_wide(F d, const BFloat16* p) {
+  const hn::Rebind<uint16_t, F> dh;
+  const hn::RebindToUnsigned<F> du;
+  const auto bits = hn::LoadU(dh, reinterpret_cast<const uint16_t*>(p));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
+}
+HWY_INLINE V load_wide(F d, const Float16* p) {
+  const hn::Rebind<hwy::float16_t, F> dh;
+  return hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(p)));
+}
+
+// Lanes [0, left) of a row; zero beyond. Never reads past the row, which a masked load may do on some targets.
+template <class T>
+HWY_INLINE V load_part(F d, const T* p, int64_t left) {
+  if (left >= kLanes) return load_wide(d, p);
+  HWY_ALIGN T part[kLanes] = {};
+  std::memcpy(part, p, static_cast<size_t>(left < 0 ? 0 : left) * sizeof(T));
+  return load_wide(d, part);
+}
 
 // The larger of the two; NaN in x stays NaN. x86's max returns its second operand then, but Highway's scalar target
 // drops a NaN, and no target promises what it does.
@@ -163,20 +186,35 @@ HWY_INLINE void transpose_out(F d, const float* from, int64_t width, int64_t col
 // Whether rows x columns values are all finite: x * 0 is 0 then, and NaN otherwise.
 inline bool all_finite(F d, const float* p, int64_t stride, int64_t rows, int64_t columns) {
   const V zero = hn::Zero(d);
-  V sum = zero;
+  V sum[4] = {zero, zero, zero, zero};  // independent, so that reading sets the pace
   float tail = 0;
   for (int64_t r = 0; r < rows; ++r, p += stride) {
     int64_t c = 0;
-    for (; c + kLanes <= columns; c += kLanes) sum = hn::MulAdd(hn::LoadU(d, p + c), zero, sum);
+    for (; c + 4 * kLanes <= columns; c += 4 * kLanes) {
+      for (int i = 0; i < 4; ++i) sum[i] = hn::MulAdd(hn::LoadU(d, p + c + i * kLanes), zero, sum[i]);
+    }
+    for (; c + kLanes <= columns; c += kLanes) sum[0] = hn::MulAdd(hn::LoadU(d, p + c), zero, sum[0]);
     for (; c < columns; ++c) tail += p[c] * 0.0f;
   }
-  return hn::AllTrue(d, hn::Eq(sum, zero)) && tail == 0.0f;
+  const V total = hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3]));
+  return hn::AllTrue(d, hn::Eq(total, zero)) && tail == 0.0f;
 }
 
 inline void copy_rows(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
                       int64_t to_stride) {
   for (int64_t r = 0; r < rows; ++r) {
     std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(columns) * sizeof(float));
+  }
+}
+
+// The same, from 16 bits to 32.
+template <class T>
+inline void widen_rows(F d, const T* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
+                       int64_t to_stride) {
+  for (int64_t r = 0; r < rows; ++r, from += from_stride, to += to_stride) {
+    int64_t c = 0;
+    for (; c + kLanes <= columns; c += kLanes) hn::StoreU(load_wide(d, from + c), d, to + c);
+    for (; c < columns; ++c) to[c] = static_cast<float>(from[c]);
   }
 }
 

@@ -7,7 +7,7 @@
 // Views may have any strides with a contiguous last dimension: [B,T,H,D] and packed QKV need no copy.
 // A row that may see nothing is zero, with zero gradients. What stands at masked places, NaN and infinity included,
 // never reaches a result; NaN in a visible place always does.
-// Results are the same bits for any number of threads.
+// Results are the same bits for any number of threads. k and v may be stored in 16 bits; everything else is f32.
 #include <optional>
 #include <string>
 
@@ -62,7 +62,7 @@ class HEED_API AttentionPlan {
     int64_t queries = 0;     // that a task works on at a time
     int64_t key_chunk = 0;   // keys of one task (backward), or of one partial sum of the output (decode)
     int64_t key_chunks = 1;  // what they give to dq, or to out, is added in their order
-    bool gather = false;     // rows of k and v far apart in memory are copied together, a block at a time
+    bool gather = false;     // rows of k and v that lie far apart, or in 16 bits, are copied to f32 a block at a time
   };
 
   // These throw Error, with the argument, what came and what was expected.
@@ -83,6 +83,7 @@ class HEED_API AttentionPlan {
  private:
   Kernel kernel_ = Kernel::tiles;
   AttentionShape shape_;
+  DType kv_dtype_ = DType::f32;
   float scale_ = 1;
   Visibility visibility_;
   Blocking blocking_;

@@ -171,8 +171,8 @@ class BackwardChunk {
 
   void run() {
     const int64_t keys = keys_.end - keys_.begin;
-    k_ = kv_rows(in_.k, b_, hk_, keys_.begin, keys, mem_.keys, plan_.blocking().gather);
-    v_ = kv_rows(in_.v, b_, hk_, keys_.begin, keys, mem_.values, plan_.blocking().gather);
+    k_ = kv_rows(d_, in_.k, b_, hk_, keys_.begin, keys, mem_.keys, plan_.blocking().gather);
+    v_ = kv_rows(d_, in_.v, b_, hk_, keys_.begin, keys, mem_.values, plan_.blocking().gather);
     std::memset(mem_.dk, 0, static_cast<size_t>(keys * mem_.width) * sizeof(float));
     std::memset(mem_.dv, 0, static_cast<size_t>(keys * mem_.width_v) * sizeof(float));
     const int64_t group = s_.Hq / s_.Hk;

@@ -12,14 +12,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-// Lanes [0, left) of a row; zero beyond. Never reads past the row, which a masked load may do on some targets.
-HWY_INLINE V load_part(F d, const float* p, int64_t left) {
-  if (left >= kLanes) return hn::LoadU(d, p);
-  HWY_ALIGN float part[kLanes] = {};
-  std::memcpy(part, p, static_cast<size_t>(std::max<int64_t>(0, left)) * sizeof(float));
-  return hn::Load(d, part);
-}
-
 #if HWY_TARGET != HWY_SCALAR
 // The 128-bit blocks of a vector, added up.
 template <class D>
@@ -42,15 +34,17 @@ struct Order {
 };
 
 // Asks for what will be read a few rows later in the same stream. Addresses past the end are harmless.
-HWY_INLINE void prefetch_row(Rows rows, int64_t row, int64_t columns) {
-  constexpr int64_t kAhead = 4;
-  for (int64_t c = 0; c < columns; c += 16) hwy::Prefetch(rows.row(row + kAhead) + c);
+template <class T>
+HWY_INLINE void prefetch_row(RowsOf<T> rows, int64_t row, int64_t columns) {
+  constexpr int64_t kAhead = 4, kLine = 64 / sizeof(T);
+  for (int64_t c = 0; c < columns; c += kLine) hwy::Prefetch(rows.row(row + kAhead) + c);
 }
 
 // scores[i] = q . k_i for the R rows from place p on, R a multiple of four; q is padded with zeros.
-template <int R>
-HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, Rows k, Order order, int64_t p, int64_t D, float* scores) {
-  const float* HWY_RESTRICT row[R];
+template <int R, class T>
+HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, RowsOf<T> k, Order order, int64_t p, int64_t D,
+                         float* scores) {
+  const T* HWY_RESTRICT row[R];
   V acc[R];
   for (int r = 0; r < R; ++r) {
     row[r] = k.row(order.row(p + r));
@@ -60,7 +54,7 @@ HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, Rows k, Order order, 
   int64_t c = 0;
   for (; c + kLanes <= D; c += kLanes) {
     const V x = hn::Load(d, q + c);
-    for (int r = 0; r < R; ++r) acc[r] = hn::MulAdd(x, hn::LoadU(d, row[r] + c), acc[r]);
+    for (int r = 0; r < R; ++r) acc[r] = hn::MulAdd(x, load_wide(d, row[r] + c), acc[r]);
   }
   if (c < D) {
     const V x = hn::Load(d, q + c);
@@ -82,17 +76,17 @@ HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, Rows k, Order order, 
 }
 
 // out <- keep * out + sum_p weights[p] v_p over C vectors of columns; `left` columns are real.
-template <int C>
-HWY_INLINE void mix_rows(F d, Rows v, Order order, int64_t keys, int64_t left, const float* HWY_RESTRICT weights,
+template <int C, class T>
+HWY_INLINE void mix_rows(F d, RowsOf<T> v, Order order, int64_t keys, int64_t left, const float* HWY_RESTRICT weights,
                          float keep, float* HWY_RESTRICT out) {
   V acc[C];
   for (int c = 0; c < C; ++c) acc[c] = hn::Mul(hn::Set(d, keep), hn::Load(d, out + c * kLanes));
   for (int64_t p = 0; p < keys; ++p) {
-    const float* HWY_RESTRICT row = v.row(order.row(p));
+    const T* HWY_RESTRICT row = v.row(order.row(p));
     const V w = hn::Set(d, weights[p]);
     if (left >= C * kLanes) {
       prefetch_row(v, order.row(p), C * kLanes);
-      for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, hn::LoadU(d, row + c * kLanes), acc[c]);
+      for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, load_wide(d, row + c * kLanes), acc[c]);
     } else {
       for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, load_part(d, row + c * kLanes, left - c * kLanes), acc[c]);
     }
@@ -101,8 +95,9 @@ HWY_INLINE void mix_rows(F d, Rows v, Order order, int64_t keys, int64_t left, c
 }
 
 // One query head over one block of keys: max, sum and out are carried on.
-HWY_INLINE void decode_block(F d, const AttentionShape& s, const float* q, Rows k, Rows v, Order order, int64_t keys,
-                             float* scores, float& max, float& sum, float* out) {
+template <class T>
+HWY_INLINE void decode_block(F d, const AttentionShape& s, const float* q, RowsOf<T> k, RowsOf<T> v, Order order,
+                             int64_t keys, float* scores, float& max, float& sum, float* out) {
   int64_t i = 0;
   for (; i + 8 <= keys; i += 8) dot_rows<8>(d, q, k, order, i, s.D, scores + i);
   for (; i < keys; ++i) dot_rows<1>(d, q, k, order, i, s.D, scores + i);
@@ -123,14 +118,32 @@ HWY_INLINE void decode_block(F d, const AttentionShape& s, const float* q, Rows 
 
   int64_t c = 0;
   for (; c + 8 * kLanes <= s.Dv; c += 8 * kLanes) {
-    mix_rows<8>(d, {v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
+    mix_rows<8>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
   }
   for (; c + 4 * kLanes <= s.Dv; c += 4 * kLanes) {
-    mix_rows<4>(d, {v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
+    mix_rows<4>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
   }
   for (; c < s.Dv; c += kLanes) {
-    mix_rows<1>(d, {v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
+    mix_rows<1>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
   }
+}
+
+// The query heads of one key head over keys [begin, begin + keys), stored as T.
+template <class T>
+void decode_keys(F d, const ForwardCall& call, int64_t b, int64_t hk, int64_t begin, int64_t keys,
+                 const DecodeScratch& mem) {
+  const AttentionShape& s = call.plan.shape();
+  const RowsOf<T> k = stored_rows<T>(call.in.k, b, hk, begin), v = stored_rows<T>(call.in.v, b, hk, begin);
+  const auto visit = [&](int64_t first, Order order, int64_t count) HWY_ATTR {
+    for (int64_t g = 0; g < s.Hq / s.Hk; ++g) {
+      decode_block(d, s, mem.q + g * mem.width, RowsOf<T>{k.row(first), k.stride}, RowsOf<T>{v.row(first), v.stride},
+                   order, count, mem.scores, mem.max[g], mem.sum[g], mem.out + g * mem.width_v);
+    }
+  };
+  constexpr int64_t kEach = DecodeScratch::kKeys / kStreams;
+  const int64_t length = keys / kStreams;
+  for (int64_t i = 0; i < length; i += kEach) visit(i, {length, 1}, kStreams * std::min(kEach, length - i));
+  if (keys > kStreams * length) visit(kStreams * length, {1, kStreams}, keys - kStreams * length);
 }
 
 // The query heads of one key head over one chunk of keys, in `mem`.
@@ -150,18 +163,14 @@ void decode_chunk(const ForwardCall& call, int64_t b, int64_t hk, KeyRange chunk
   const KeyRange seen = call.plan.visibility().row(b, 0);
   const int64_t begin = std::max(chunk.begin, seen.begin), keys = std::min(chunk.end, seen.end) - begin;
   if (keys <= 0) return;
-  const Rows k = kv_rows(call.in.k, b, hk, begin, keys, nullptr, false);
-  const Rows v = kv_rows(call.in.v, b, hk, begin, keys, nullptr, false);
-  const auto visit = [&](int64_t first, Order order, int64_t count) HWY_ATTR {
-    for (int64_t g = 0; g < group; ++g) {
-      decode_block(d, s, mem.q + g * mem.width, {k.row(first), k.stride}, {v.row(first), v.stride}, order, count,
-                   mem.scores, mem.max[g], mem.sum[g], mem.out + g * mem.width_v);
-    }
-  };
-  constexpr int64_t kEach = DecodeScratch::kKeys / kStreams;
-  const int64_t length = keys / kStreams;
-  for (int64_t i = 0; i < length; i += kEach) visit(i, {length, 1}, kStreams * std::min(kEach, length - i));
-  if (keys > kStreams * length) visit(kStreams * length, {1, kStreams}, keys - kStreams * length);
+  switch (call.in.k.dtype()) {
+    case DType::f32:
+      return decode_keys<float>(d, call, b, hk, begin, keys, mem);
+    case DType::bf16:
+      return decode_keys<BFloat16>(d, call, b, hk, begin, keys, mem);
+    case DType::f16:
+      return decode_keys<Float16>(d, call, b, hk, begin, keys, mem);
+  }
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE

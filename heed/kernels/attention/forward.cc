@@ -158,7 +158,7 @@ class ForwardBlock {
 
   void step(int64_t first, int64_t count) {
     const bool gather = plan_.blocking().gather;
-    const Rows k = kv_rows(in_.k, b_, hk_, first, count, mem_.keys, gather);
+    const Rows k = kv_rows(d_, in_.k, b_, hk_, first, count, mem_.keys, gather);
     bool any_masked = false;
     for (int64_t i = 0; i < tiles_n_; ++i) {
       Tile& tile = tiles_[i];
@@ -166,7 +166,7 @@ class ForwardBlock {
       any_masked |= tile.masked;
       if (tile.rows > 0) weigh_tile(i, {k.row(tile.first - first), k.stride});
     }
-    const Rows v = kv_rows(in_.v, b_, hk_, first, count, mem_.values, gather);
+    const Rows v = kv_rows(d_, in_.v, b_, hk_, first, count, mem_.values, gather);
     const bool careful = any_masked && !all_finite(d_, v.data, v.stride, count, s_.Dv);
     for (int64_t i = 0; i < tiles_n_; ++i) {
       if (tiles_[i].rows > 0) mix_tile(i, {v.row(tiles_[i].first - first), v.stride}, careful);

@@ -106,6 +106,9 @@ AttentionShape check_inputs(const AttentionInputs& in) {
     fail("v has shape " + to_string(in.v.shape()) + ", expected a head width Dv from 1 to " +
          std::to_string(kMaxWidth));
   }
+  if (in.v.dtype() != in.k.dtype()) {
+    fail(std::string("v is ") + name_of(in.v.dtype()) + ", expected " + name_of(in.k.dtype()) + " as k");
+  }
   check_readable("q", in.q);
   check_readable("k", in.k);
   check_readable("v", in.v);
@@ -125,9 +128,10 @@ float resolve_scale(const AttentionOptions& options, const AttentionShape& s) {
   return scale;
 }
 
-// Rows that do not follow each other fall on few sets of the first cache; gathering a block pays off from some tens of
-// queries on.
+// Rows of 16 bits are widened a block at a time. Rows that do not follow each other fall on few sets of the first
+// cache; gathering a block pays off from some tens of queries on.
 bool wants_gather(const AttentionInputs& in, const AttentionShape& s) {
+  if (in.k.dtype() != DType::f32) return true;
   return s.T >= 64 && (in.k.strides()[2] != s.D || in.v.strides()[2] != s.Dv);
 }
 
@@ -156,6 +160,7 @@ AttentionPlan AttentionPlan::forward(const AttentionInputs& in, const AttentionO
     check_writable("lse", out.lse);
   }
   if (out.stats) check_output("stats", out.stats, {s.B, s.Hq, s.T, 2});
+  plan.kv_dtype_ = in.k.dtype();
   plan.scale_ = resolve_scale(options, s);
   plan.visibility_ = Visibility(options.mask, s.B, s.T, s.S);
   if (s.T == 1) {
@@ -185,6 +190,7 @@ AttentionPlan AttentionPlan::backward(const AttentionInputs& in, const Attention
   if (grad.dk) check_output("dk", grad.dk, in.k.shape());
   if (grad.dv) check_output("dv", grad.dv, in.v.shape());
   plan.kernel_ = Kernel::backward;
+  plan.kv_dtype_ = in.k.dtype();
   plan.scale_ = resolve_scale(options, s);
   plan.visibility_ = Visibility(options.mask, s.B, s.T, s.S);
   plan.blocking_.gather = wants_gather(in, s);
@@ -201,12 +207,13 @@ double AttentionPlan::flops() const {
 
 double AttentionPlan::bytes() const {
   const AttentionShape& s = shape_;
-  const double q = static_cast<double>(s.B * s.Hq * s.T), k = static_cast<double>(s.B * s.Hk * s.S);
+  const double queries = static_cast<double>(s.B * s.Hq * s.T);
+  const double key_numbers = static_cast<double>(s.B * s.Hk * s.S * (s.D + s.Dv));
   const double D = static_cast<double>(s.D), Dv = static_cast<double>(s.Dv);
-  const double forward = q * (D + Dv) + k * (D + Dv);
+  const double stored = key_numbers * (kv_dtype_ == DType::f32 ? 4 : 2);
+  if (kernel_ != Kernel::backward) return 4 * queries * (D + Dv) + stored;
   // Backward reads q, k, v, out, d_out and the statistics, and reads and writes dq, dk, dv.
-  const double backward = q * (3 * D + 2 * Dv + 2) + k * 3 * (D + Dv);
-  return 4 * (kernel_ == Kernel::backward ? backward : forward);
+  return 4 * queries * (3 * D + 2 * Dv + 2) + stored + 8 * key_numbers;
 }
 
 size_t AttentionPlan::workspace_bytes(int threads) const {
@@ -237,6 +244,7 @@ std::string AttentionPlan::describe() const {
           " Dv=" + std::to_string(s.Dv);
   if (blocking_.queries > 0) text += ", " + std::to_string(blocking_.queries) + " queries a block";
   if (blocking_.key_chunks > 1) text += ", keys in " + std::to_string(blocking_.key_chunks) + " chunks";
+  if (kv_dtype_ != DType::f32) text += std::string(", k and v in ") + name_of(kv_dtype_);
   if (blocking_.gather) text += ", rows of k and v gathered";
   return text;
 }

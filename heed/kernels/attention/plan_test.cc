@@ -127,6 +127,16 @@ TEST(AttentionPlan, NamesAMissingView) {
   EXPECT_EQ(backward_error(c), "attention: stats has shape [0, 0, 0, 0], expected [2, 8, 16, 2]");
 }
 
+TEST(AttentionPlan, NamesAWrongDtype) {
+  Call c;
+  BFloat16 half[1];
+  c.in.v = View<const BFloat16, 4>{half, {2, 4, 32, 48}};
+  EXPECT_EQ(forward_error(c), "attention: v is bf16, expected f32 as k");
+  c.in.k = View<const BFloat16, 4>{half, {2, 4, 32, 64}};
+  EXPECT_EQ(forward_error(c), "no error");
+  EXPECT_EQ(c.forward().bytes(), 4.0 * 2 * 8 * 16 * (64 + 48) + 2.0 * 2 * 4 * 32 * (64 + 48));
+}
+
 TEST(AttentionPlan, NamesAWrongGradient) {
   Call c;
   c.grad.d_out = view({2, 8, 15, 48});

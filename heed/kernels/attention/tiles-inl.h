@@ -20,11 +20,13 @@ namespace heed::kernels::HWY_NAMESPACE {
 constexpr int64_t kTile = 2 * kLanes;  // queries: two vectors
 
 // Rows of a matrix in memory.
-struct Rows {
-  const float* data;
+template <class T>
+struct RowsOf {
+  const T* data;
   int64_t stride;
-  const float* row(int64_t i) const { return data + i * stride; }
+  const T* row(int64_t i) const { return data + i * stride; }
 };
+using Rows = RowsOf<float>;
 
 // acc[r][n] = sum_c rows[r][c] * columns[c][n], for R rows and NV vectors of a tile: S = K Q^T, dP = V dO^T.
 // The sum runs over c in order, so a score has the same bits whatever tile it was made in.
@@ -217,13 +219,37 @@ inline KeyRange start_tiles(const AttentionPlan& plan, int64_t b, int64_t t0, in
   return range;
 }
 
-// Rows of keys or values [first, first + count) of one head, gathered into `block` where they lie far apart.
-inline Rows kv_rows(const KvView& kv, int64_t b, int64_t h, int64_t first, int64_t count, float* block, bool gather) {
-  const View<const float, 4>& rows = kv.rows();
-  const float* from = rows.at(b, h, first);
-  if (!gather) return {from, rows.stride(2)};
-  copy_rows(from, rows.stride(2), count, rows.shape(3), block, rows.shape(3));
-  return {block, rows.shape(3)};
+template <class T>
+RowsOf<T> stored_rows(const KvView& kv, int64_t b, int64_t h, int64_t first) {
+  const View<const T, 4> rows = kv.rows<T>();
+  return {rows.at(b, h, first), rows.stride(2)};
+}
+
+template <class T>
+void widen_stored_rows(F d, const KvView& kv, int64_t b, int64_t h, int64_t first, int64_t count, float* block) {
+  const RowsOf<T> from = stored_rows<T>(kv, b, h, first);
+  widen_rows(d, from.data, from.stride, count, kv.shape(3), block, kv.shape(3));
+}
+
+// Rows of keys or values [first, first + count) of one head in f32: where they lie, or gathered into `block`, as they
+// have to be where they are stored in 16 bits.
+inline Rows kv_rows(F d, const KvView& kv, int64_t b, int64_t h, int64_t first, int64_t count, float* block,
+                    bool gather) {
+  if (!gather) return stored_rows<float>(kv, b, h, first);
+  switch (kv.dtype()) {
+    case DType::f32: {
+      const Rows from = stored_rows<float>(kv, b, h, first);
+      copy_rows(from.data, from.stride, count, kv.shape(3), block, kv.shape(3));
+      break;
+    }
+    case DType::bf16:
+      widen_stored_rows<BFloat16>(d, kv, b, h, first, count, block);
+      break;
+    case DType::f16:
+      widen_stored_rows<Float16>(d, kv, b, h, first, count, block);
+      break;
+  }
+  return {block, kv.shape(3)};
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE
