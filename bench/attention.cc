@@ -73,9 +73,9 @@ class CaseBench {
   void run(const std::vector<Pass>& passes, const Done& done) {
     sample_read();
     problem_ = std::make_unique<Problem>(case_, parallel_);
-    if (compared_with_plain(case_)) plain_ = std::make_unique<Problem>(kPlain, parallel_);
+    if (plain_case(case_) != case_) plain_ = std::make_unique<Problem>(plain_case(case_), parallel_);
     prepare_backward(passes);
-    if (flops(Pass::forward, case_) < kLongFlops) {
+    if (flops(Pass::forward, case_) < kLongFlops || plain_) {
       for (Pass pass : passes) done(finish(pass, measure_row(pass)));
     } else {
       for (const auto& [pass, series] : measure_long(passes)) done(finish(pass, series));
@@ -106,7 +106,7 @@ class CaseBench {
     std::vector<Series> series = measure(trials, clock_for(parallel_), [&] { return peak(); });
     RowSeries row{series.front(), series.back(), {}, {}};
     if (pass == Pass::decode) row.read = series[1];
-    if (plain_) row.plain = series[1];
+    if (plain_) row.plain = series[series.size() - 2];
     return row;
   }
 
@@ -147,7 +147,8 @@ class CaseBench {
     f.ratio_to_unfused = median_time_ratio(series.unfused, series.fused);
     if (series.read) f.percent_of_read = 100 * median_time_ratio(*series.read, series.fused);
     if (series.plain) {
-      const double scores = static_cast<double>(visible_scores(case_)) / static_cast<double>(visible_scores(kPlain));
+      const double scores =
+          static_cast<double>(visible_scores(case_)) / static_cast<double>(visible_scores(plain_case(case_)));
       f.time_per_score_ratio = median_time_ratio(series.fused, *series.plain) / scores;
     }
     f.read_gbps = median(reads_);

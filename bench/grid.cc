@@ -18,8 +18,11 @@ const char* to_string(MaskKind mask) {
   return std::array{"none", "causal", "window128", "lengths"}[static_cast<size_t>(mask)];
 }
 
-bool compared_with_plain(const Case& c) {
-  return c.H != c.Hk || c.mask == MaskKind::window128 || c.mask == MaskKind::lengths;
+Case plain_case(const Case& c) {
+  Case wide = c;
+  wide.keys = DType::f32;
+  if (c.T == 1) return wide;
+  return wide != c || c.H != c.Hk || c.mask == MaskKind::window128 || c.mask == MaskKind::lengths ? Case{} : c;
 }
 
 std::vector<int64_t> key_lengths(const Case& c) {
@@ -59,6 +62,7 @@ std::string name(const Row& row) {
   text << ',' << c.T;
   if (c.S != c.T) text << 'x' << c.S;
   text << ',' << c.D;
+  if (c.keys != DType::f32) text << ' ' << name_of(c.keys);
   return text.str();
 }
 
@@ -81,12 +85,19 @@ std::vector<Row> attention_grid() {
       add_passes(rows, {.B = B, .H = H, .Hk = H, .T = T, .S = T, .D = D, .mask = mask});
     }
   }
-  rows.push_back({Pass::decode, {.T = 1, .S = 4096}});
+  for (int64_t S : {4096, 65536}) {  // in the last cache, and in memory
+    for (DType keys : {DType::f32, DType::bf16, DType::f16}) {
+      rows.push_back({Pass::decode, {.T = 1, .S = S, .keys = keys}});
+    }
+  }
   add_passes(rows, {.layout = Layout::bthd});
   add_passes(rows, {.layout = Layout::packed});
   add_passes(rows, {.Hk = 2});
   add_passes(rows, {.mask = MaskKind::window128});
   add_passes(rows, {.mask = MaskKind::lengths});
+  for (int64_t T : {512, 2048}) {
+    for (DType keys : {DType::bf16, DType::f16}) rows.push_back({Pass::forward, {.T = T, .S = T, .keys = keys}});
+  }
   return rows;
 }
 

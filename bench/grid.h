@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/half.h"
 #include "heed/kernels/attention/mask.h"
 
 namespace heed::bench {
@@ -21,6 +22,7 @@ struct Case {
   int64_t B = 1, H = 8, Hk = 8, T = 512, S = 512, D = 64;
   Layout layout = Layout::bhtd;
   MaskKind mask = MaskKind::none;
+  DType keys = DType::f32;  // how k and v are stored
 
   bool operator==(const Case&) const = default;
 };
@@ -30,9 +32,9 @@ struct Row {
   Case problem;
 };
 
-// What grouped heads, windows and lengths are held against: as much work a visible score as here.
-inline constexpr Case kPlain{};
-bool compared_with_plain(const Case&);
+// What grouped heads, windows, lengths and keys of 16 bits are held against, a visible score: the plain case, or for
+// a single query the same case in f32. The case itself where there is nothing to compare.
+Case plain_case(const Case&);
 
 // Keys that are real in a row of mask `lengths`: about three quarters, not a multiple of any tile.
 std::vector<int64_t> key_lengths(const Case&);
@@ -43,7 +45,8 @@ int64_t visible_scores(const Case&);  // of all heads
 // 4D a visible score forward and decode, 10D backward, 14D both: 4BHTSD, 10BHTSD, causal 2T(T+1)D and 5T(T+1)D a head.
 double flops(Pass, const Case&);
 
-// As in "forward BHTD causal 1,8,512,64": pass, layout, mask, then B,H,T,D; H as Hq:Hk and T as TxS where they differ.
+// As in "forward BHTD causal 1,8,512,64": pass, layout, mask, then B,H,T,D; H as Hq:Hk and T as TxS where they differ;
+// then how k and v are stored, if not in f32.
 std::string name(const Row&);
 
 std::vector<Row> attention_grid();

@@ -11,7 +11,7 @@ namespace {
 
 TEST(Grid, HasEveryShapeCausalAndNotInEveryPass) {
   const std::vector<Row> rows = attention_grid();
-  EXPECT_EQ(rows.size(), 9u * 2 * 3 + 1 + 5 * 3);
+  EXPECT_EQ(rows.size(), 9u * 2 * 3 + 6 + 5 * 3 + 4);
   std::set<std::string> names;
   for (const Row& row : rows) EXPECT_TRUE(names.insert(name(row)).second) << name(row);
   for (const char* expected :
@@ -23,9 +23,9 @@ TEST(Grid, HasEveryShapeCausalAndNotInEveryPass) {
 }
 
 TEST(Grid, CountsFlopsByVisibleScores) {
-  EXPECT_EQ(flops(Pass::forward, kPlain), 4.0 * 8 * 512 * 512 * 64);
-  EXPECT_EQ(flops(Pass::backward, kPlain), 10.0 * 8 * 512 * 512 * 64);
-  EXPECT_EQ(flops(Pass::forward_backward, kPlain), 14.0 * 8 * 512 * 512 * 64);
+  EXPECT_EQ(flops(Pass::forward, Case{}), 4.0 * 8 * 512 * 512 * 64);
+  EXPECT_EQ(flops(Pass::backward, Case{}), 10.0 * 8 * 512 * 512 * 64);
+  EXPECT_EQ(flops(Pass::forward_backward, Case{}), 14.0 * 8 * 512 * 512 * 64);
   EXPECT_EQ(flops(Pass::decode, Case{.T = 1, .S = 4096}), 4.0 * 8 * 4096 * 64);
   const Case causal{.B = 3, .mask = MaskKind::causal};
   EXPECT_EQ(flops(Pass::forward, causal), 3 * 8 * 2.0 * 512 * 513 * 64);
@@ -38,7 +38,8 @@ TEST(Grid, CountsFlopsByVisibleScores) {
 TEST(Grid, FiltersByEveryWord) {
   const std::vector<Row> rows = attention_grid();
   EXPECT_EQ(select(rows, "").size(), rows.size());
-  EXPECT_EQ(select(rows, "decode").size(), 1u);
+  EXPECT_EQ(select(rows, "decode").size(), 6u);
+  EXPECT_EQ(select(rows, "decode bf16").size(), 2u);
   for (const Row& row : select(rows, "causal 2048")) {
     EXPECT_EQ(row.problem.mask, MaskKind::causal);
     EXPECT_EQ(row.problem.T, 2048);
@@ -50,8 +51,8 @@ TEST(Grid, FiltersByEveryWord) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "--filter is 'causal packed' and leaves no row, expected words of names such as "
-                 "'forward BHTD none 1,8,32,64', 'backward BHTD causal 1,8,2048,64', "
-                 "'forward_backward BHTD lengths 1,8,512,64'");
+                 "'forward BHTD none 1,8,32,64', 'forward BHTD causal 1,1,16384,64', "
+                 "'forward BHTD none 1,8,2048,64 f16'");
   }
 }
 

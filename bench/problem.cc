@@ -16,8 +16,17 @@ View<float, 4> Problem::tensor(const Dims<4>& bhtd, Rng* rng) {
   return View<float, 4>(data, {bhtd[0], bhtd[2], bhtd[1], bhtd[3]}).transposed(1, 2);
 }
 
+// The same numbers in 16 bits.
+template <class T>
+kernels::KvView Problem::narrow(const View<float, 4>& wide) {
+  memory_.push_back(std::make_unique<Workspace>(static_cast<size_t>(wide.size()) * sizeof(T)));
+  const View<T, 4> to(reinterpret_cast<T*>(memory_.back()->data()), wide.shape());
+  std::transform(wide.data(), wide.data() + wide.size(), to.data(), [](float x) { return T::from(x); });
+  return to;
+}
+
 void Problem::lay_out(Rng& rng) {
-  const auto& [B, H, Hk, T, S, D, layout, mask] = case_;
+  const auto& [B, H, Hk, T, S, D, layout, mask, keys] = case_;
   View<float, 4> dq, dk, dv;
   if (layout == Layout::packed) {  // the heads of q, k and v stand one after the other in each token
     const View<float, 4> qkv = tensor({B, H + 2 * Hk, T, D}, &rng), d_qkv = tensor({B, H + 2 * Hk, T, D}, nullptr);
@@ -34,6 +43,8 @@ void Problem::lay_out(Rng& rng) {
   memory_.push_back(std::make_unique<Workspace>(static_cast<size_t>(2 * B * H * T) * sizeof(float)));
   const View<float, 4> stats(reinterpret_cast<float*>(memory_.back()->data()), {B, H, T, 2});
   inputs_ = {.q = q_, .k = k_, .v = v_};
+  if (keys == DType::bf16) inputs_.k = narrow<BFloat16>(k_), inputs_.v = narrow<BFloat16>(v_);
+  if (keys == DType::f16) inputs_.k = narrow<Float16>(k_), inputs_.v = narrow<Float16>(v_);
   outputs_ = {.out = out_, .lse = {}, .stats = stats};
   gradients_ = {.out = out_, .stats = stats, .d_out = d_out_, .dq = dq, .dk = dk, .dv = dv};
 }
@@ -64,10 +75,11 @@ void Problem::forward_with_stats() {
 void Problem::backward() { kernels::attention_backward(backward_plan_, inputs_, gradients_, workspace_, parallel_); }
 
 std::vector<Bytes> Problem::keys_and_values() const {
-  const auto bytes = [](const View<float, 4>& x) {
-    return Bytes(reinterpret_cast<const std::byte*>(x.data()), static_cast<size_t>(x.size()) * sizeof(float));
+  const auto bytes = [](const kernels::KvView& x) {
+    const auto count = static_cast<size_t>(element_count(x.shape()));
+    return Bytes(static_cast<const std::byte*>(x.data()), count * (x.dtype() == DType::f32 ? 4 : 2));
   };
-  return {bytes(k_), bytes(v_)};
+  return {bytes(inputs_.k), bytes(inputs_.v)};
 }
 
 }  // namespace heed::bench

@@ -33,6 +33,8 @@ class Problem {
 
  private:
   View<float, 4> tensor(const Dims<4>& bhtd, Rng* rng);
+  template <class T>
+  kernels::KvView narrow(const View<float, 4>& wide);
   void lay_out(Rng&);
 
   Case case_;

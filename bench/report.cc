@@ -33,6 +33,7 @@ Json to_json(const Figures& f) {
       {"S", c.S},
       {"D", c.D},
       {"causal", c.mask == MaskKind::causal},
+      {"keys", name_of(c.keys)},
       {"threads", f.threads},
       {"ms", rounded(f.ms)},
       {"gflops", rounded(f.gflops)},

@@ -24,6 +24,7 @@ class KvView {
   int64_t shape(size_t i) const { return shape_[i]; }
   const Dims<4>& strides() const { return strides_; }
   bool empty() const { return data_ == nullptr; }
+  const void* data() const { return data_; }
 
   // The rows as what they are stored as: T must be the one of dtype().
   template <class T = float>
