@@ -143,6 +143,7 @@ class CaseBench {
     f.ms = median_of(series.fused, [](const Sample& s) { return s.seconds * 1e3; });
     f.gflops = median_of(series.fused, [&](const Sample& s) { return work / s.seconds; });
     f.percent_of_peak = median_of(series.fused, [&](const Sample& s) { return 100 * work / s.seconds / s.yardstick; });
+    f.percent_of_peak_quiet = 100 * work / best_seconds(series.fused) / best_yardstick(series.fused);
     f.peak_gflops = median_of(series.fused, [](const Sample& s) { return s.yardstick; });
     f.ratio_to_unfused = median_time_ratio(series.unfused, series.fused);
     if (series.read) f.percent_of_read = 100 * median_time_ratio(*series.read, series.fused);

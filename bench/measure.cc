@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 
 namespace heed::bench {
 
@@ -128,6 +129,22 @@ double median_time_ratio(const Series& numerator, const Series& denominator) {
     if (numerator[i] && denominator[i]) values.push_back(numerator[i]->seconds / denominator[i]->seconds);
   }
   return median(std::move(values));
+}
+
+double best_seconds(const Series& series) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& sample : series) {
+    if (sample) best = std::min(best, sample->seconds);
+  }
+  return best;
+}
+
+double best_yardstick(const Series& series) {
+  double best = 0;
+  for (const auto& sample : series) {
+    if (sample) best = std::max(best, sample->yardstick);
+  }
+  return best;
 }
 
 }  // namespace heed::bench

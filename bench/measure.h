@@ -40,6 +40,9 @@ struct Sample {
 // One entry a round; empty in a round that passed the trial over.
 using Series = std::vector<std::optional<Sample>>;
 
+double best_seconds(const Series&);    // of one call, over all rounds
+double best_yardstick(const Series&);  // the highest
+
 // One series a trial. Calls are repeated until a sample lasts two milliseconds; such short ones are warmed by one more.
 // One under 20 ms is taken again, a few times, if another program was let onto the processor meanwhile.
 std::vector<Series> measure(const std::vector<Trial>&, Clock, const std::function<double()>& yardstick);

@@ -68,5 +68,11 @@ TEST(Measure, SlowBaselineIsSampledAtLeastFiveTimes) {
   EXPECT_EQ(std::count_if(series[0].begin(), series[0].end(), [](const auto& s) { return s.has_value(); }), 6);
 }
 
+TEST(Series, KnowsItsBest) {
+  const Series series = {Sample{0.5, 90}, std::nullopt, Sample{0.25, 80}, Sample{0.75, 100}};
+  EXPECT_EQ(best_seconds(series), 0.25);
+  EXPECT_EQ(best_yardstick(series), 100);
+}
+
 }  // namespace
 }  // namespace heed::bench

@@ -38,6 +38,7 @@ Json to_json(const Figures& f) {
       {"ms", rounded(f.ms)},
       {"gflops", rounded(f.gflops)},
       {"percent_of_peak", rounded(f.percent_of_peak)},
+      {"percent_of_peak_quiet", rounded(f.percent_of_peak_quiet)},
       {"percent_of_read", optional(f.percent_of_read)},
       {"ratio_to_unfused", rounded(f.ratio_to_unfused)},
       {"peak_gflops", rounded(f.peak_gflops)},
@@ -54,16 +55,16 @@ Json to_json(const Figures& f) {
 }  // namespace
 
 std::string table_header() {
-  return fmt::format("{:<44} {:>10} {:>9} {:>7} {:>7} {:>10} {:>9}", "row", "ms", "GFLOP/s", "% peak", "% read",
-                     "x unfused", "per score");
+  return fmt::format("{:<44} {:>10} {:>9} {:>7} {:>7} {:>7} {:>10} {:>9}", "row", "ms", "GFLOP/s", "% peak", "% quiet",
+                     "% read", "x unfused", "per score");
 }
 
 std::string table_line(const Figures& f) {
   const auto figure = [](const std::optional<double>& x, int digits) {
     return x ? fmt::format("{:.{}f}", *x, digits) : std::string("-");
   };
-  return fmt::format("{:<44} {:>10.4f} {:>9.1f} {:>7.1f} {:>7} {:>10.2f} {:>9}", name(f.row), f.ms, f.gflops,
-                     f.percent_of_peak, figure(f.percent_of_read, 1), f.ratio_to_unfused,
+  return fmt::format("{:<44} {:>10.4f} {:>9.1f} {:>7.1f} {:>7.1f} {:>7} {:>10.2f} {:>9}", name(f.row), f.ms, f.gflops,
+                     f.percent_of_peak, f.percent_of_peak_quiet, figure(f.percent_of_read, 1), f.ratio_to_unfused,
                      figure(f.time_per_score_ratio, 3));
 }
 

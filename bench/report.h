@@ -13,6 +13,8 @@ struct Figures {
   Row row;
   int threads = 1;
   double ms = 0, gflops = 0, percent_of_peak = 0;
+  double percent_of_peak_quiet =
+      0;  // the best time against the best peak of the row: what a neighbour took is left out
   std::optional<double> percent_of_read = {};       // decode: of the rate at which the same bytes are merely read
   double ratio_to_unfused = 0;                      // the unfused time over ours: above 1, we are the faster
   std::optional<double> time_per_score_ratio = {};  // ours for a visible score over that of the plain row

@@ -16,8 +16,10 @@ Each figure is the median of 31 ratios, taken round by round to the FMA peak (or
 read of the same keys and values) measured right before and after, with the same threads. 'x unfused' is
 the time of sgemm + vectorised softmax + sgemm, run in the same rounds, over the time of heed; where one
 call of it takes over 0.1 s, it is run in every sixth round. 'per score' is the time for a visible score
-over that of the plain row 1,8,512,64 (for decode: of the same row in f32). From 4 GFLOP on, forward_backward is the sum of the two.
-One thread is timed by its processor time, several by the wall clock. Flops: 4D a visible score forward, 10D backward, 14D both.
+over that of the plain row 1,8,512,64 (for decode: of the same row in f32). '% quiet' is the best time
+against the best peak of the row: a neighbour that shares the core or its caches lowers the median, and hardly this.
+From 4 GFLOP on, forward_backward is the sum of the two. One thread is timed by its processor time, several by the
+wall clock. Flops: 4D a visible score forward, 10D backward, 14D both.
 All rows take some minutes with one thread.)";
 
 }  // namespace
