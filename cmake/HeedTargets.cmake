@@ -1,4 +1,5 @@
 # heed_library(name SOURCES ... LINKS ...)   one static library a folder; LINKS are the folders it may include.
+# heed_simd(target)   the target has Highway code: which instruction sets it is compiled for.
 # heed_test(name SOURCES ... LINKS ... LABELS ...)   one GoogleTest program, found by ctest as a whole.
 
 set(CMAKE_CXX_STANDARD 20)
@@ -30,6 +31,17 @@ function(heed_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
   add_library(heed_${name} STATIC ${arg_SOURCES})
   target_link_libraries(heed_${name} PUBLIC heed_flags ${arg_LINKS})
+endfunction()
+
+# Vector width is chosen at run time. AVX-512 stays out until the tests have been seen to pass on such a machine.
+function(heed_simd target)
+  if(HEED_AVX512)
+    set(disabled HWY_SSSE3)
+  else()
+    set(disabled "(HWY_SSSE3|HWY_AVX3|HWY_AVX3_DL)")
+  endif()
+  target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=${disabled}")
+  target_link_libraries(${target} PUBLIC hwy::hwy)
 endfunction()
 
 function(heed_test name)
