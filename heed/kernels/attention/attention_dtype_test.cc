@@ -2,13 +2,12 @@
 // same numbers gives; that those are right is what the other tests are for.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "heed/base/rng.h"
 #include "heed/kernels/attention/attention.h"
-#include "heed/kernels/attention/targets.h"
+#include "heed/kernels/attention/testing.h"
 
 namespace heed::kernels {
 namespace {
@@ -65,8 +64,7 @@ KvView strided(std::vector<float>& memory, const std::vector<float>& values, con
 }
 
 template <class T>
-void expect_the_bits_of_f32(uint64_t draw) {
-  Rng rng(20261116, draw);
+void expect_the_bits_of_f32(Rng& rng) {
   const auto pick = [&](std::initializer_list<int64_t> values) { return values.begin()[rng.below(values.size())]; };
   AttentionShape s;
   s.B = pick({1, 2});
@@ -78,9 +76,9 @@ void expect_the_bits_of_f32(uint64_t draw) {
   s.Dv = pick({1, 5, 16, 33, 64});
   AttentionOptions options;
   if (rng.below(2)) options.mask = Causal::bottom_right();
-  SCOPED_TRACE("draw " + std::to_string(draw) + ": B=" + std::to_string(s.B) + " Hq=" + std::to_string(s.Hq) +
-               " Hk=" + std::to_string(s.Hk) + " T=" + std::to_string(s.T) + " S=" + std::to_string(s.S) +
-               " D=" + std::to_string(s.D) + " Dv=" + std::to_string(s.Dv));
+  SCOPED_TRACE("B=" + std::to_string(s.B) + " Hq=" + std::to_string(s.Hq) + " Hk=" + std::to_string(s.Hk) +
+               " T=" + std::to_string(s.T) + " S=" + std::to_string(s.S) + " D=" + std::to_string(s.D) +
+               " Dv=" + std::to_string(s.Dv));
 
   const Dims<4> k_shape{s.B, s.Hk, s.S, s.D}, v_shape{s.B, s.Hk, s.S, s.Dv};
   const Stored<T> k(element_count(k_shape), rng), v(element_count(v_shape), rng);
@@ -97,21 +95,14 @@ void expect_the_bits_of_f32(uint64_t draw) {
   EXPECT_TRUE(narrow == wide);
 }
 
-uint64_t draws() {
-  const char* effort = std::getenv("HEED_TEST_EFFORT");
-  return static_cast<uint64_t>(60 * (effort ? std::atof(effort) : 1.0));
-}
-
 TEST(AttentionDtype, GivesTheBitsOfF32) {
-  for (const std::string& target : simd_targets()) {
-    SCOPED_TRACE(target);
-    use_simd_target(target);
-    for (uint64_t draw = 0; draw < draws() && !HasFailure(); ++draw) {
-      expect_the_bits_of_f32<BFloat16>(draw);
-      expect_the_bits_of_f32<Float16>(draw);
-    }
-  }
-  use_simd_target("");
+  attention_testing::for_draws(60, [](Rng& rng) {
+    attention_testing::for_targets([&] {
+      Rng bf16 = rng, f16 = rng;  // the same shapes for both, on every target
+      expect_the_bits_of_f32<BFloat16>(bf16);
+      expect_the_bits_of_f32<Float16>(f16);
+    });
+  });
 }
 
 }  // namespace
