@@ -207,7 +207,7 @@ inline void copy_rows(const float* from, int64_t from_stride, int64_t rows, int6
   }
 }
 
-// The same, from 16 bits to 32.
+// The same, to f32 from what T is.
 template <class T>
 inline void widen_rows(F d, const T* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
                        int64_t to_stride) {

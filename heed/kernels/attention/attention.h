@@ -1,40 +1,57 @@
 #pragma once
-// Scaled dot-product attention, fused and exact: out = softmax(scale * q k^T, masked) v, memory linear in T and S.
-// Not here: projections (nn/attention.h), the specification in double precision (kernels/reference/attention.h).
+// Attention, fused and exact, memory linear in T and S:
+//
+//   out = gate * dropout(softmax(softcap(scale * f(q, k)) + alibi + bias, masked)) v
 //
 //   q [B,Hq,T,D]  k [B,Hk,S,D]  v [B,Hk,S,Dv]  ->  out [B,Hq,T,Dv],   Hq a multiple of Hk
 //
-// Views may have any strides with a contiguous last dimension: [B,T,H,D] and packed QKV need no copy.
-// A row that may see nothing is zero, with zero gradients. What stands at masked places, NaN and infinity included,
-// never reaches a result; NaN in a visible place always does.
-// Results are the same bits for any number of threads. k and v may be stored in 16 bits; everything else is f32.
+// The score f(q, k) is the product q . k, or the additive sum_a w_a tanh(q_a + k_a) where w is given.
+// Not here: projections (nn/attention.h), the specification in double precision (kernels/reference/attention.h),
+// looking at whole rows and maps of weights (observe.h). Views may have any strides with a contiguous last dimension:
+// [B,T,H,D] and packed QKV need no copy. A row that may see nothing is zero, with zero gradients. What stands at masked
+// places, NaN and infinity included, never reaches a result; NaN in a visible place always does. A bias of -inf hides
+// as a mask does. Results are the same bits for any number of threads. k and v may be stored in 16 bits; everything
+// else is f32.
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 #include "heed/base/workspace.h"
+#include "heed/kernels/attention/dropout.h"
 #include "heed/kernels/attention/kv_view.h"
 #include "heed/kernels/attention/mask.h"
 
 namespace heed::kernels {
 
+// What is not learned.
 struct AttentionOptions {
-  std::optional<float> scale{};  // of the scores; by default 1 / sqrt(D)
+  std::optional<float> scale{};  // of the scores; by default 1 / sqrt(D), and 1 for the additive score
   Mask mask{};
+  float softcap{0};  // c: a score s becomes c tanh(s / c), before bias and mask; 0: none
+  Dropout dropout{};
 };
 
+// What is, or may be: each has its gradient.
 struct AttentionInputs {
-  View<const float, 4> q{};  // [B,Hq,T,D]
-  KvView k{};                // [B,Hk,S,D]
-  KvView v{};                // [B,Hk,S,Dv]
+  View<const float, 4> q{};          // [B,Hq,T,D]
+  KvView k{};                        // [B,Hk,S,D]
+  KvView v{};                        // [B,Hk,S,Dv]
+  View<const float, 4> bias{};       // [B,Hq,T,S], added to the scores; an extent of 1 serves all: [1,Hq,T,S]
+  View<const float, 1> head_gate{};  // [Hq], a factor a head: 0 switches it off
+  View<const float, 2> w{};          // [Hq,D], of the additive score; empty: the score is the product
 };
 
 struct AttentionOutputs {
   View<float, 4> out{};    // [B,Hq,T,Dv], overwritten
   View<float, 3> lse{};    // [B,Hq,T], if wanted: the natural log-sum-exp of each row, -inf where it sees nothing
-  View<float, 4> stats{};  // [B,Hq,T,2], if wanted: what backward needs, see below
+  View<float, 4> stats{};  // [B,Hq,T,2], if wanted: what backward and observers need, see below
+  // Observed on the way, if wanted; of the weights before dropout and gate.
+  View<float, 3> entropy{};      // [B,Hq,T], in nats; 0 for a row that sees nothing
+  View<float, 4> top_weights{};  // [B,Hq,T,K]: the K largest weights of each row, falling; of equals the first
+  View<int32_t, 4> top_keys{};   // [B,Hq,T,K]: and whose they are; -1, with weight 0, where a row sees fewer
 };
 
 // The softmax of a row is kept as two numbers in base 2, weight = 2^(score * log2(e) - stats[0]) / stats[1]: a maximum,
@@ -46,6 +63,9 @@ struct AttentionGradients {
   View<const float, 4> stats{};     // [B,Hq,T,2], as forward gave it
   View<const float, 4> d_out{};     // [B,Hq,T,Dv]
   View<float, 4> dq{}, dk{}, dv{};  // added to; an empty view: not wanted
+  View<float, 4> d_bias{};          // of bias's own shape: what was spread is summed
+  View<float, 1> d_head_gate{};     // [Hq]
+  View<float, 2> dw{};              // [Hq,D]
 };
 
 struct AttentionShape {
@@ -53,7 +73,8 @@ struct AttentionShape {
 };
 
 // What a call will do, settled before anything runs: arguments checked, kernel chosen, scratch counted.
-// A plan fits every call whose views have the shapes and strides it was made for.
+// A plan fits every call whose views have the shapes and strides it was made for. It borrows the numbers of a Dense
+// mask.
 class HEED_API AttentionPlan {
  public:
   enum class Kernel { tiles, decode, backward };
@@ -63,17 +84,40 @@ class HEED_API AttentionPlan {
     int64_t key_chunk = 0;   // keys of one task (backward), or of one partial sum of the output (decode)
     int64_t key_chunks = 1;  // what they give to dq, or to out, is added in their order
     bool gather = false;     // rows of k and v that lie far apart, or in 16 bits, are copied to f32 a block at a time
+    bool in_turn = false;    // backward: tasks add to a bias that they share one after the other
+  };
+
+  // What scores go through beside the scale and the runs of visible keys.
+  struct Stages {
+    bool additive = false;        // the score, see AttentionInputs::w
+    float softcap = 0;            // 0: none
+    std::vector<float> slopes;    // [Hq]; empty: no ALiBi
+    View<const bool, 4> dense{};  // [B,Hq,T,S], spread by strides of 0; empty: none
+    bool bias = false, gate = false;
+    Dropout dropout{};
+    int64_t top = 0;       // keys of each row to be found
+    bool entropy = false;  // wanted
+
+    // Nothing of all this is asked for: the kernels' short way.
+    bool plain() const {
+      return !additive && softcap == 0 && slopes.empty() && !dense && !bias && !gate && !dropout.on() && top == 0 &&
+             !entropy;
+    }
   };
 
   // These throw Error, with the argument, what came and what was expected.
   static AttentionPlan forward(const AttentionInputs&, const AttentionOutputs&, const AttentionOptions& = {});
   static AttentionPlan backward(const AttentionInputs&, const AttentionGradients&, const AttentionOptions& = {});
+  // Forward as far as the scores, whatever is then made of them: for observe.h.
+  static AttentionPlan scores(const AttentionInputs&, const AttentionOptions& = {});
 
   Kernel kernel() const { return kernel_; }
   const AttentionShape& shape() const { return shape_; }
   const Blocking& blocking() const { return blocking_; }
   float scale() const { return scale_; }
   const Visibility& visibility() const { return visibility_; }
+  const Stages& stages() const { return stages_; }
+  DType kv_dtype() const { return kv_dtype_; }
 
   double flops() const;  // of the products over visible pairs: 2(D + Dv) each forward, 2(3D + 2Dv) backward
   double bytes() const;  // inputs read once, outputs written once
@@ -86,6 +130,7 @@ class HEED_API AttentionPlan {
   DType kv_dtype_ = DType::f32;
   float scale_ = 1;
   Visibility visibility_;
+  Stages stages_;
   Blocking blocking_;
 };
 

@@ -24,7 +24,7 @@ void expect_near_twin_on_every_target(const Instance& x) {
   Parallel one(1);
   Problem problem(x);
   const Twin twin = run_twin(problem);
-  const Bounds bounds = error_bounds(x, twin);
+  const Bounds bounds = error_bounds(problem, twin);
   for_targets([&] { expect_near_twin(x, problem.run(one), twin, bounds); });
 }
 
@@ -124,7 +124,7 @@ TEST(AttentionEdge, InfiniteScores) {
     Problem without({.shape = {1, 1, 1, T, S, 3, 4}, .mask = {.lengths = std::vector<int64_t>{S - 1}}});
     for (int64_t t = 0; t < T; ++t) without.q(0, 0, t, 0) = 1;
     const Twin twin = run_twin(without);
-    const Bounds bounds = error_bounds(without.instance, twin);
+    const Bounds bounds = error_bounds(without, twin);
     for_targets([&] {
       for (int64_t s : {int64_t{0}, S / 2, S - 1}) {
         const float before = std::exchange(problem.k(0, 0, s, 0), kInfinity);
@@ -178,7 +178,7 @@ TEST(AttentionEdge, LargeLogitsCostNoPrecision) {
     fill_rows(problem.k, [&](int64_t s) { return side < 0 || s % 3 ? side * 120.0f : -120.0f; });
     const Twin twin = run_twin(problem);
     ASSERT_NEAR(twin.lse[0], side * 1e4, 50);
-    const Bounds bounds = error_bounds(x, twin);
+    const Bounds bounds = error_bounds(problem, twin);
     for_targets([&] { expect_small_mean_error(x, problem.run(one), twin, bounds, 0); });
   }
 }
@@ -215,7 +215,7 @@ TEST(AttentionEdge, StatsGiveTheWeights) {
       SCOPED_TRACE(x.describe());
       Problem problem(x);
       const Twin twin = run_twin(problem);
-      const Bounds bounds = error_bounds(x, twin);
+      const Bounds bounds = error_bounds(problem, twin);
       for_targets([&] {
         problem.forward(one);
         const auto got = problem.results();
@@ -242,7 +242,7 @@ TEST(AttentionEdge, LseAndStatsMayBeLeftOut) {
         if (wanted == 1) outputs.lse = problem.lse;
         if (wanted == 2) outputs.stats = problem.stats;
         Workspace scratch;
-        attention_forward(problem.inputs(), outputs, problem.instance.options(), scratch, one);
+        attention_forward(problem.inputs(), outputs, problem.options(), scratch, one);
         expect_same_bits(problem.results(), both);
       }
     });
@@ -253,11 +253,11 @@ TEST(AttentionEdge, BackwardAddsToGradients) {
   Parallel one(1);
   const Instance x = {.shape = {1, 4, 2, 30, 40, 9, 5}};
   Problem problem(x);
-  const Bounds bounds = error_bounds(x, run_twin(problem));
+  const Bounds bounds = error_bounds(problem, run_twin(problem));
   for_targets([&] {
     const auto once = problem.run(one);
     Workspace scratch;
-    attention_backward(problem.inputs(), problem.gradients(), x.options(), scratch, one);
+    attention_backward(problem.inputs(), problem.gradients(), problem.options(), scratch, one);
     const auto twice = problem.results();
     // The second call's beginning is larger than the one that the bound knows of, by what the first has added.
     const auto expect = [](const auto& second, const auto& first, const Bound& bound, double roundings) {
@@ -277,7 +277,7 @@ TEST(AttentionEdge, GradientsMayBeLeftOut) {
   const Instance x = {.shape = {1, 4, 2, 100, 130, 9, 5}, .mask = {.causal = Causal::bottom_right()}};
   Problem problem(x);
   const Twin twin = run_twin(problem);
-  const Bounds bounds = error_bounds(x, twin);
+  const Bounds bounds = error_bounds(problem, twin);
   for_targets([&] {
     problem.run(one);
     for (int wanted = 0; wanted < 8; ++wanted) {
@@ -295,7 +295,7 @@ TEST(AttentionEdge, GradientsMayBeLeftOut) {
       if (!(wanted & 2)) gradients.dk = {};
       if (!(wanted & 4)) gradients.dv = {};
       Workspace scratch;
-      attention_backward(problem.inputs(), gradients, x.options(), scratch, one);
+      attention_backward(problem.inputs(), gradients, problem.options(), scratch, one);
       const auto got = problem.results();
       EXPECT_TRUE(wanted & 1 ? within(got.dq, twin.dq, bounds.dq.worst) : same_bits(got.dq, before.dq)) << "dq";
       EXPECT_TRUE(wanted & 2 ? within(got.dk, twin.dk, bounds.dk.worst) : same_bits(got.dk, before.dk)) << "dk";
@@ -322,7 +322,7 @@ TEST(AttentionEdge, CausalPassIsThePassesOverItsPrefixes) {
     const Instance x = {.shape = {1, 1, 1, T, T, 8, Dv}, .mask = {.causal = Causal::top_left()}, .inputs = layout};
     SCOPED_TRACE(x.describe());
     Problem problem(x);
-    const Bounds bounds = error_bounds(x, run_twin(problem));
+    const Bounds bounds = error_bounds(problem, run_twin(problem));
     for_targets([&] {
       problem.forward(one);
       const auto whole = flatten(problem.out);
@@ -334,7 +334,7 @@ TEST(AttentionEdge, CausalPassIsThePassesOverItsPrefixes) {
       };
       for (int64_t n = 1; n <= T; ++n) {
         const auto k = problem.k.slice(2, 0, n), v = problem.v.slice(2, 0, n);
-        expect_rows(forward_of({problem.q.slice(2, 0, n), k, v}, Dv, x.options()), 0);
+        expect_rows(forward_of({problem.q.slice(2, 0, n), k, v}, Dv, problem.options()), 0);
         // The last row sees all of its prefix: no mask at all, through the tiles and as one step of decoding.
         const auto unmasked = forward_of({problem.q.slice(2, 0, n), k, v}, Dv, {});
         expect_rows({unmasked.end() - Dv, unmasked.end()}, n - 1);
@@ -358,10 +358,10 @@ TEST(AttentionEdge, DecodeIsTheLastRowOfThePass) {
           std::copy_n(problem.v.at(b, h, s), 9, step.v.at(b, h, s));
         }
     }
-    const Bounds bounds = error_bounds(last, run_twin(step));
+    const Bounds bounds = error_bounds(step, run_twin(step));
     for_targets([&] {
-      const auto whole = forward_of(problem.inputs(), 9, x.options());
-      const auto decoded = forward_of(step.inputs(), 9, last.options());
+      const auto whole = forward_of(problem.inputs(), 9, problem.options());
+      const auto decoded = forward_of(step.inputs(), 9, step.options());
       for (size_t i = 0; i < decoded.size(); ++i) {
         const size_t row = i / 9 * static_cast<size_t>(S) + static_cast<size_t>(S) - 1;
         ASSERT_NEAR(decoded[i], whole[row * 9 + i % 9], 2 * bounds.out.worst[i]) << "S=" << S << " element " << i;
@@ -400,6 +400,47 @@ TEST(AttentionThreads, BitsDoNotDependOnThreadsOverLongKeys) {
     expect_same_bits_on_any_threads({.shape = {1, 2, 1, 1, 3000, 16, 16}, .mask = mask});
     expect_same_bits_on_any_threads({.shape = {1, 8, 8, 1, 3000, 8, 8}, .mask = mask, .inputs = Layout::bthd});
     expect_same_bits_on_any_threads({.shape = {1, 1, 1, 5, 3000, 8, 8}, .mask = mask});
+  }
+}
+
+// Keys in chunks, tasks in turn: what is summed over tasks is the gradient of bias, gate and w.
+std::vector<Instance> long_instances_with_extras() {
+  std::vector<Instance> all;
+  const AttentionShape shape{2, 4, 2, 70, 1100, 5, 3};
+  const auto& [B, H, Hk, T, S, D, Dv] = shape;
+  for (const Dims<4>& bias : {Dims<4>{B, H, T, S}, Dims<4>{1, H, T, S}, Dims<4>{1, 1, T, S}, Dims<4>{B, 1, 1, S},
+                              Dims<4>{1, H, 1, S}, Dims<4>{1, H, T, 1}, Dims<4>{1, 1, 1, 1}}) {
+    all.push_back({.shape = shape, .extras = {.bias = bias, .hidden = 0.2f, .dropout = {0.3f, 7}, .gate = true}});
+  }
+  all.push_back({.shape = shape,
+                 .mask = {.causal = Causal::bottom_right()},
+                 .extras = {.alibi = Alignment{Alignment::Kind::bottom_right, 0}, .softcap = 3, .additive = true}});
+  return all;
+}
+
+TEST(AttentionThreads, BitsDoNotDependOnThreadsWithExtras) {
+  for (const Instance& x : long_instances_with_extras()) expect_same_bits_on_any_threads(x);
+}
+
+TEST(AttentionEdge, LongKeysWithExtrasAreNearTheTwin) {
+  for (const Instance& x : long_instances_with_extras()) expect_near_twin_on_every_target(x);
+}
+
+// One query, many keys: decode has stages of its own.
+TEST(AttentionEdge, DecodeWithExtrasIsNearTheTwin) {
+  const AttentionShape shape{2, 4, 2, 1, 1300, 20, 11};
+  const auto& [B, H, Hk, T, S, D, Dv] = shape;
+  for (const bool additive : {false, true}) {
+    const Alignment last{Alignment::Kind::bottom_right, 0};
+    expect_near_twin_on_every_target({.shape = shape, .extras = {.alibi = last, .softcap = 5, .additive = additive}});
+    expect_near_twin_on_every_target({.shape = shape,
+                                      .mask = {.window = Window::bottom_right(900, 0)},
+                                      .extras = {.dense = Dims<4>{B, 1, 1, S},
+                                                 .bias = Dims<4>{1, H, 1, S},
+                                                 .hidden = 0.3f,
+                                                 .dropout = {0.5f, 3},
+                                                 .gate = true,
+                                                 .additive = additive}});
   }
 }
 

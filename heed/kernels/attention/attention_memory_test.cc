@@ -171,8 +171,8 @@ TEST(AttentionMemory, KernelsAllocateNothing) {
       const Instance x = {.shape = shape, .mask = {.causal = Causal::bottom_right()}, .inputs = layout};
       SCOPED_TRACE(x.describe());
       Problem problem(x);
-      const auto forward = AttentionPlan::forward(problem.inputs(), problem.outputs(), x.options());
-      const auto backward = AttentionPlan::backward(problem.inputs(), problem.gradients(), x.options());
+      const auto forward = AttentionPlan::forward(problem.inputs(), problem.outputs(), problem.options());
+      const auto backward = AttentionPlan::backward(problem.inputs(), problem.gradients(), problem.options());
       for_targets([&] {
         for (Parallel* parallel : {&one, &two}) {
           const int threads = parallel->threads();

@@ -22,17 +22,19 @@ double draw_work(Rng& rng) {
 }
 
 // The twin reads its mask through Visibility, as the kernels do. That could be wrong for both at once.
-void expect_mask_as_defined(const Instance& x, const Twin& twin) {
+void expect_mask_as_defined(const Problem& problem, const Twin& twin) {
+  const Instance& x = problem.instance;
   const auto& [B, Hq, Hk, T, S, D, Dv] = x.shape;
   const Visibility visibility(x.mask.borrow(), B, T, S);
   for (int64_t b = 0; b < B; ++b)
     for (int64_t t = 0; t < T; ++t) {
       const auto [begin, end] = visibility.row(b, t);
       for (int64_t s = 0; s < S; ++s) {
-        const bool seen = twin.seen[static_cast<size_t>((b * T + t) * S + s)];
-        ASSERT_EQ(begin <= s && s < end, seen) << "b=" << b << " t=" << t << " s=" << s;
-        for (int64_t h = 0; h < Hq && !seen; ++h)
-          ASSERT_EQ(twin.weights[static_cast<size_t>(((b * Hq + h) * T + t) * S + s)], 0);
+        ASSERT_EQ(begin <= s && s < end, x.visible(b, t, s)) << "b=" << b << " t=" << t << " s=" << s;
+        for (int64_t h = 0; h < Hq; ++h) {
+          const auto i = static_cast<size_t>(((b * Hq + h) * T + t) * S + s);
+          ASSERT_TRUE(twin.seen[i] || twin.weights[i] == 0) << "b=" << b << " h=" << h << " t=" << t << " s=" << s;
+        }
       }
     }
 }
@@ -45,26 +47,22 @@ void expect_unseen_untouched(const Instance& x, const Results<float>& got, const
       if (gradient[static_cast<size_t>(i)] != initial_gradient(i)) return false;
     return true;
   };
-  for (int64_t b = 0; b < B; ++b) {
-    std::vector<char> key_seen(static_cast<size_t>(S), 0);
-    for (int64_t t = 0; t < T; ++t) {
-      const auto row = std::span(twin.seen).subspan(static_cast<size_t>((b * T + t) * S), static_cast<size_t>(S));
-      for (size_t s = 0; s < row.size(); ++s) key_seen[s] |= row[s];
-      if (std::find(row.begin(), row.end(), 1) != row.end()) continue;
-      for (int64_t h = 0; h < Hq; ++h) {
-        const int64_t i = (b * Hq + h) * T + t;
-        const auto out = std::span(got.out).subspan(static_cast<size_t>(i * Dv), static_cast<size_t>(Dv));
-        ASSERT_TRUE(std::all_of(out.begin(), out.end(), [](float e) { return e == 0; })) << "out of query " << t;
-        ASSERT_EQ(got.lse[static_cast<size_t>(i)], -std::numeric_limits<float>::infinity()) << "query " << t;
-        ASSERT_TRUE(unchanged(got.dq, i, D)) << "dq of query " << t;
-      }
-    }
-    for (int64_t s = 0; s < S; ++s)
-      for (int64_t h = 0; h < Hk && !key_seen[static_cast<size_t>(s)]; ++h) {
-        ASSERT_TRUE(unchanged(got.dk, (b * Hk + h) * S + s, D)) << "dk of key " << s;
-        ASSERT_TRUE(unchanged(got.dv, (b * Hk + h) * S + s, Dv)) << "dv of key " << s;
-      }
+  std::vector<char> key_seen(static_cast<size_t>(B * Hk * S), 0);
+  for (int64_t i = 0; i < B * Hq * T; ++i) {
+    const int64_t first_key = i / T / x.group() * S;
+    const auto row = std::span(twin.seen).subspan(static_cast<size_t>(i * S), static_cast<size_t>(S));
+    for (size_t s = 0; s < row.size(); ++s) key_seen[static_cast<size_t>(first_key) + s] |= row[s];
+    if (std::find(row.begin(), row.end(), 1) != row.end()) continue;
+    const auto out = std::span(got.out).subspan(static_cast<size_t>(i * Dv), static_cast<size_t>(Dv));
+    ASSERT_TRUE(std::all_of(out.begin(), out.end(), [](float e) { return e == 0; })) << "out of row " << i;
+    ASSERT_EQ(got.lse[static_cast<size_t>(i)], -std::numeric_limits<float>::infinity()) << "row " << i;
+    ASSERT_TRUE(unchanged(got.dq, i, D)) << "dq of row " << i;
   }
+  for (int64_t i = 0; i < B * Hk * S; ++i)
+    if (!key_seen[static_cast<size_t>(i)]) {
+      ASSERT_TRUE(unchanged(got.dk, i, D)) << "dk of key " << i;
+      ASSERT_TRUE(unchanged(got.dv, i, Dv)) << "dv of key " << i;
+    }
 }
 
 TEST(AttentionProperty, ForwardAndGradientsAreNearTheTwin) {
@@ -74,8 +72,8 @@ TEST(AttentionProperty, ForwardAndGradientsAreNearTheTwin) {
     SCOPED_TRACE(x.describe());
     Problem problem(x);
     const Twin twin = run_twin(problem);
-    const Bounds bounds = error_bounds(x, twin);
-    expect_mask_as_defined(x, twin);
+    const Bounds bounds = error_bounds(problem, twin);
+    expect_mask_as_defined(problem, twin);
     for_targets([&] {
       const Results<float> got = problem.run(one);
       expect_near_twin(x, got, twin, bounds);
@@ -84,25 +82,35 @@ TEST(AttentionProperty, ForwardAndGradientsAreNearTheTwin) {
   });
 }
 
+// What comes after the softmax.
+Instance without_dropout_and_gate(Instance x) {
+  x.extras.dropout = {};
+  x.extras.gate = false;
+  return x;
+}
+
 // With v all ones, out is a sum of weights over the same sum: each of the two is rounded at most S + 4 times, whatever
 // the scores are.
 TEST(AttentionProperty, WeightsOfARowSumToOne) {
   Parallel one(1);
   for_draws(500, [&](Rng& rng) {
-    const Instance x = draw_instance(rng, 1e6);
+    const Instance x = without_dropout_and_gate(draw_instance(rng, 1e6));
     SCOPED_TRACE(x.describe());
     Problem problem(x);
     fill(problem.v, 1);
-    const auto& [B, Hq, Hk, T, S, D, Dv] = x.shape;
-    const Visibility visibility(x.mask.borrow(), B, T, S);
+    const auto sees = [&](int64_t b, int64_t h, int64_t t) {
+      for (int64_t s = 0; s < x.shape.S; ++s)
+        if (problem.visible(b, h, t, s)) return true;
+      return false;
+    };
     for_targets([&] {
       problem.forward(one);
-      for (int64_t b = 0; b < B; ++b)
-        for (int64_t h = 0; h < Hq; ++h)
-          for (int64_t t = 0; t < T; ++t)
-            for (int64_t d = 0; d < Dv; ++d)
-              ASSERT_NEAR(problem.out(b, h, t, d), visibility.row(b, t).empty() ? 0 : 1,
-                          2 * static_cast<double>(S + 4) * kUnit)
+      for (int64_t b = 0; b < x.shape.B; ++b)
+        for (int64_t h = 0; h < x.shape.Hq; ++h)
+          for (int64_t t = 0; t < x.shape.T; ++t)
+            for (int64_t d = 0; d < x.shape.Dv; ++d)
+              ASSERT_NEAR(problem.out(b, h, t, d), sees(b, h, t) ? 1 : 0,
+                          2 * static_cast<double>(x.shape.S + 4) * kUnit)
                   << "b=" << b << " h=" << h << " t=" << t << " d=" << d;
     });
   });
@@ -112,7 +120,7 @@ TEST(AttentionProperty, WeightsOfARowSumToOne) {
 TEST(AttentionProperty, WeightsAreTheTwins) {
   Parallel one(1);
   for_draws(500, [&](Rng& rng) {
-    Instance x = draw_instance(rng, 1e5);
+    Instance x = without_dropout_and_gate(draw_instance(rng, 1e5));
     if (x.shape.S == 0) return;
     x.shape.Dv = x.shape.S;
     SCOPED_TRACE(x.describe());
@@ -122,7 +130,7 @@ TEST(AttentionProperty, WeightsAreTheTwins) {
       for (int64_t h = 0; h < x.shape.Hk; ++h)
         for (int64_t s = 0; s < x.shape.S; ++s) problem.v(b, h, s, s) = 1;
     const Twin twin = run_twin(problem);
-    const Bounds bounds = error_bounds(x, twin);
+    const Bounds bounds = error_bounds(problem, twin);
     for_targets([&] {
       problem.forward(one);
       EXPECT_TRUE(within(flatten(problem.out), twin.weights, bounds.out.worst));
@@ -150,6 +158,7 @@ TEST(AttentionProperty, PermutingQueriesAndKeysPermutesResults) {
   for_draws(500, [&](Rng& rng) {
     Instance x = draw_instance(rng, 2e5);
     x.mask = {};
+    x.extras = {.softcap = x.extras.softcap, .gate = x.extras.gate, .additive = x.extras.additive};
     SCOPED_TRACE(x.describe());
     Problem plain(x), permuted(x);
     const auto queries = draw_order(rng, x.shape.T), keys = draw_order(rng, x.shape.S);
@@ -157,7 +166,7 @@ TEST(AttentionProperty, PermutingQueriesAndKeysPermutesResults) {
     permute(permuted.d_out, plain.d_out, queries);
     permute(permuted.k, plain.k, keys);
     permute(permuted.v, plain.v, keys);
-    const Bounds bounds = error_bounds(x, run_twin(plain));
+    const Bounds bounds = error_bounds(plain, run_twin(plain));
     for_targets([&] {
       // What gradients are added to is not permuted: both are compared as what was added, and that is rounded twice.
       const auto expect = [&](const View<float, 4>& got, const View<float, 4>& want, const Bound& bound,
@@ -202,10 +211,13 @@ Reach reach_of(const Instance& x, const Twin& twin, Where where, const Dims<4>& 
   Reach reach = {nowhere(rows), nowhere(rows), nowhere(rows), nowhere(keys), nowhere(keys)};
   const bool is_key = where == Where::k || where == Where::v;
   const int64_t key_head = is_key ? h : h / x.group();
-  const auto seen = [&](int64_t t, int64_t s) { return twin.seen[static_cast<size_t>((b * T + t) * S + s)] != 0; };
   for (int64_t g = 0; g < x.group(); ++g)
     for (int64_t t = 0; t < T; ++t) {
       const int64_t head = key_head * x.group() + g;
+      const auto seen = [&](int64_t query, int64_t s) {
+        return twin.seen[static_cast<size_t>(((place[0] * x.shape.Hq + head) * x.shape.T + query) * x.shape.S + s)] !=
+               0;
+      };
       const bool own_row = !is_key && head == h && t == row;
       for (int64_t s = 0; s < S; ++s) {
         if (!seen(t, s) || !(is_key ? seen(t, row) : own_row)) continue;
@@ -278,24 +290,28 @@ TEST(AttentionProperty, NothingHiddenHasInfluence) {
     SCOPED_TRACE(x.describe());
     Problem problem(x);
     const auto& [B, Hq, Hk, T, S, D, Dv] = x.shape;
-    const Visibility visibility(x.mask.borrow(), B, T, S);
     const auto set_hidden = [&](auto number) {
-      for (int64_t b = 0; b < B; ++b) {
-        std::vector<char> seen(static_cast<size_t>(S), 0);
-        for (int64_t t = 0; t < T; ++t) {
-          const auto [begin, end] = visibility.row(b, t);
-          std::fill(seen.begin() + begin, seen.begin() + std::max(begin, end), 1);
-          for (int64_t h = 0; h < Hq && end <= begin; ++h) {
+      std::vector<char> seen(static_cast<size_t>(B * Hk * S), 0);
+      for (int64_t b = 0; b < B; ++b)
+        for (int64_t h = 0; h < Hq; ++h)
+          for (int64_t t = 0; t < T; ++t) {
+            bool any = false;
+            for (int64_t s = 0; s < S; ++s) {
+              if (!problem.visible(b, h, t, s)) continue;
+              any = true;
+              seen[static_cast<size_t>((b * Hk + h / x.group()) * S + s)] = 1;
+            }
+            if (any) continue;
             std::generate_n(problem.q.at(b, h, t), D, number);
             std::generate_n(problem.d_out.at(b, h, t), Dv, number);
           }
-        }
-        for (int64_t s = 0; s < S; ++s)
-          for (int64_t h = 0; h < Hk && !seen[static_cast<size_t>(s)]; ++h) {
+      for (int64_t b = 0; b < B; ++b)
+        for (int64_t h = 0; h < Hk; ++h)
+          for (int64_t s = 0; s < S; ++s) {
+            if (seen[static_cast<size_t>((b * Hk + h) * S + s)]) continue;
             std::generate_n(problem.k.at(b, h, s), D, number);
             std::generate_n(problem.v.at(b, h, s), Dv, number);
           }
-      }
     };
     for_targets([&] {
       set_hidden([] { return 0.0f; });

@@ -4,7 +4,10 @@
 //   dV   <- dV + E^T (dO / l);   dK <- dK + dS^T Q;   dQ^T <- dQ^T + K^T dS^T
 // A task owns the dK and dV of a chunk of keys of one key head. Where the keys were cut into several chunks, these add
 // to each row of dq in their order: a task follows the one before it from block to block of queries. Division by l and
-// the scale go into the copies of dO, so that no score pays for them.
+// the scale go into the copies of dO, so that no score pays for them. With other stages than these (softcap, bias,
+// dropout, gate g ...) the long way is
+//   E^T  <- 2^(Z - m), Z the staged score;   dZ^T <- E^T (g keep V dO'^T - delta'),   dO' = dO / l / (1 - rate)
+//   dV   <- dV + (g keep E^T) dO';           dS^T <- scale cap'(S) dZ^T;              dbias <- dbias + dZ
 #include <cmath>
 #include <numbers>
 
@@ -12,7 +15,9 @@
 #define HWY_TARGET_INCLUDE "heed/kernels/attention/backward.cc"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"
 // After foreach_target.h:
+#include "heed/kernels/attention/additive-inl.h"
 #include "heed/kernels/attention/backward.h"
+#include "heed/kernels/attention/stages-inl.h"
 #include "heed/kernels/attention/tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -87,6 +92,106 @@ HWY_INLINE void weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const 
   }
 }
 
+// The long way, for whatever AttentionPlan::Stages asks. Null where not asked for:
+struct BackwardStages {
+  const HeadStages& head;
+  const Hiding& hiding;
+  const float *position, *extra, *keep;  // see StageScratch
+  const float* w;                        // additive score
+  float scale, gate;
+  float* d_bias;    // dZ^T of the tile
+  float* gate_sum;  // a number a query
+};
+
+// E^T of R keys, from their products; where a softcap is, its derivative goes to `slopes`.
+template <int R, int NV>
+HWY_INLINE void staged_exponentials(F d, const Tile& tile, int64_t i, const TileMemory& mem,
+                                    const BackwardStages& stages, V (&x)[R * NV], float* weights, float* slopes) {
+  cap_scores(d, stages.head, x);
+  if (stages.head.cap != 0) {
+    const V inverse = hn::Set(d, 1 / stages.head.cap), one = hn::Set(d, 1.0f);
+    for (int j = 0; j < R * NV; ++j) {
+      const V t = hn::Mul(x[j], inverse);
+      hn::Store(hn::NegMulAdd(t, t, one), d, slopes + j / NV * kTile + j % NV * kLanes);
+    }
+  }
+  add_terms<R, NV>(d, stages.head, tile.first + i, stages.position, stages.extra + i * kTile, x);
+  for (int j = 0; j < R * NV; ++j) x[j] = hn::Sub(x[j], hn::Load(d, mem.max + j % NV * kLanes));
+  exp2(d, x);
+  for (int j = 0; j < R * NV; ++j) {
+    const int64_t row = i + j / NV, n = j % NV * kLanes;
+    if (stages.head.hides() || row < tile.clear_begin() || row >= tile.clear_end()) {
+      x[j] = hn::IfThenElseZero(stages.hiding.seen_by(d, tile.first + row, row, n), x[j]);
+    }
+    hn::Store(x[j], d, weights + j / NV * kTile + n);
+  }
+}
+
+// dS^T of R keys from V dO'^T (acc), E^T (weights) and the softcap's derivative (d_scores); weights become those of dV.
+template <int R, int NV>
+HWY_INLINE void staged_d_scores(F d, const Tile& tile, int64_t i, const TileMemory& mem, const BackwardStages& stages,
+                                const V (&acc)[R][NV], float* weights, float* d_scores) {
+  const V gate = hn::Set(d, stages.gate), scale = hn::Set(d, stages.scale);
+  for (int r = 0; r < R; ++r) {
+    const int64_t row = i + r;
+    const bool hides = stages.head.hides() || row < tile.clear_begin() || row >= tile.clear_end();
+    for (int n = 0; n < NV; ++n) {
+      const int64_t at = r * kTile + n * kLanes, tile_at = row * kTile + n * kLanes;
+      const V e = hn::Load(d, weights + at);
+      V p = acc[r][n], kept = e;
+      if (stages.keep) {
+        p = hn::And(p, hn::Load(d, stages.keep + tile_at));
+        kept = hn::And(e, hn::Load(d, stages.keep + tile_at));
+      }
+      V dz = hn::Mul(e, hn::MulSub(gate, p, hn::Load(d, mem.delta + n * kLanes)));
+      V slope = stages.head.cap != 0 ? hn::Mul(scale, hn::Load(d, d_scores + at)) : scale;
+      // A hidden key or value may be NaN, and so the score and dP here.
+      if (hides) {
+        const auto seen_here = stages.hiding.seen_by(d, tile.first + row, row, n * kLanes);
+        dz = hn::IfThenElseZero(seen_here, dz);
+        p = hn::IfThenElseZero(seen_here, p);
+        slope = hn::IfThenElseZero(seen_here, slope);
+      }
+      if (stages.gate_sum) {
+        float* sum = stages.gate_sum + n * kLanes;
+        hn::Store(hn::MulAdd(e, p, hn::Load(d, sum)), d, sum);
+      }
+      if (stages.d_bias) hn::Store(dz, d, stages.d_bias + tile_at);
+      hn::Store(hn::Mul(gate, kept), d, weights + at);
+      hn::Store(hn::Mul(slope, dz), d, d_scores + at);
+    }
+  }
+}
+
+// E^T and dS^T for the R keys from row i of the tile on.
+template <int R, int NV>
+HWY_INLINE void staged_weight_rows(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile, int64_t i,
+                                   const TileMemory& mem, const BackwardStages& stages) {
+  float *weights = mem.weights + i * kTile, *d_scores = mem.d_scores + i * kTile;
+  V acc[R][NV];
+  if (stages.w) {
+    additive_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, stages.w, acc);
+  } else {
+    product_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, acc);
+  }
+  constexpr int kRows = R % 2 == 0 ? 2 : 1;  // as many as registers hold
+  for (int r = 0; r < R; r += kRows) {
+    V x[kRows * NV];
+    for (int j = 0; j < kRows * NV; ++j) x[j] = acc[r + j / NV][j % NV];
+    staged_exponentials<kRows, NV>(d, tile, i + r, mem, stages, x, weights + r * kTile, d_scores + r * kTile);
+  }
+  product_rows<R, NV>(d, v.row(i), v.stride, s.Dv, mem.do_t, acc);
+  staged_d_scores<R, NV>(d, tile, i, mem, stages, acc, weights, d_scores);
+}
+
+template <int NV>
+HWY_NOINLINE void staged_weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile,
+                                     const TileMemory& mem, const BackwardStages& stages) {
+  int64_t i = 0;
+  for (; i + 4 <= tile.rows; i += 4) staged_weight_rows<4, NV>(d, s, k, v, tile, i, mem, stages);
+  for (; i < tile.rows; ++i) staged_weight_rows<1, NV>(d, s, k, v, tile, i, mem, stages);
+}
+
 // to[r][c] += sum_query weights[r][query] rows[query][c] for R keys and NV vectors of columns, over all tiles that see
 // one of these keys: dV += E^T dO, dK += dS^T Q.
 template <int R, int NV>
@@ -125,22 +230,17 @@ HWY_NOINLINE void spread_columns(F d, const Tile* tiles, int64_t tiles_n, int64_
   if (c < columns) spread_rows<R, 1>(d, tiles, tiles_n, key, weights, tile_floats, rows + c, width, to + c);
 }
 
-// The same where Q or dO hold NaN or infinity and some pairs are hidden: hidden pairs are left out.
-inline void spread_carefully(F d, const Tile* tiles, int64_t tiles_n, int64_t key, const float* weights,
-                             int64_t tile_floats, const float* rows, int64_t width, const float* low, const float* high,
-                             float* to) {
-  const float at = static_cast<float>(key);
-  for (int64_t c = 0; c < width; c += kLanes) {
-    V acc = hn::Load(d, to + c);
-    for (int64_t t = 0; t < tiles_n; ++t) {
-      if (tiles[t].rows == 0) continue;
-      for (int64_t q = 0; q < tiles[t].count; ++q) {
-        const int64_t i = t * kTile + q;
-        if (at < low[i] || at >= high[i]) continue;
-        acc = hn::MulAdd(hn::Set(d, weights[t * tile_floats + q]), hn::Load(d, rows + i * width + c), acc);
-      }
+// The same for one key and one tile, where Q or dO hold NaN or infinity and some pairs are hidden: those are left out.
+inline void spread_carefully(F d, const Tile& tile, int64_t row, const Hiding& hiding, const float* weights,
+                             const float* rows, int64_t width, float* to) {
+  const float key = static_cast<float>(tile.first + row);
+  for (int64_t q = 0; q < tile.count; ++q) {
+    if (key < hiding.low[q] || key >= hiding.high[q]) continue;
+    if (hiding.extra && hiding.extra[row * kTile + q] == kHidden) continue;
+    const V weight = hn::Set(d, weights[row * kTile + q]);
+    for (int64_t c = 0; c < width; c += kLanes) {
+      hn::Store(hn::MulAdd(weight, hn::Load(d, rows + q * width + c), hn::Load(d, to + c)), d, to + c);
     }
-    hn::Store(acc, d, to + c);
   }
 }
 
@@ -161,51 +261,85 @@ class BackwardChunk {
         s_(call.plan.shape()),
         in_(call.in),
         grad_(call.grad),
+        partials_(call.partials),
         b_(b),
         hk_(hk),
+        chunk_(chunk),
         keys_{chunk * plan_.blocking().key_chunk, std::min(s_.S, (chunk + 1) * plan_.blocking().key_chunk)},
         block_(backward_key_block(s_)),
-        mem_(call.plan, scratch),
-        mine_(call.progress ? call.progress + (chunk * s_.B + b) * s_.Hk + hk : nullptr),
-        before_(mine_ && chunk > 0 ? mine_ - s_.B * s_.Hk : nullptr) {}
+        plain_(plan_.stages().plain()),
+        d_bias_(spread(grad_.d_bias, s_)),
+        d_bias_over_queries_(d_bias_ && d_bias_.stride(2) == 0),
+        mem_(call.plan, scratch) {
+    if (!call.progress) return;
+    const int64_t heads = s_.B * s_.Hk, task = chunk * heads + b * s_.Hk + hk;
+    const int64_t distance = plan_.blocking().in_turn ? 1 : heads;
+    mine_ = call.progress + task;
+    before_ = task >= distance ? mine_ - distance : nullptr;
+  }
 
   void run() {
-    const int64_t keys = keys_.end - keys_.begin;
+    const int64_t keys = keys_.end - keys_.begin, group = s_.Hq / s_.Hk;
     k_ = kv_rows(d_, in_.k, b_, hk_, keys_.begin, keys, mem_.keys, plan_.blocking().gather);
     v_ = kv_rows(d_, in_.v, b_, hk_, keys_.begin, keys, mem_.values, plan_.blocking().gather);
     std::memset(mem_.dk, 0, static_cast<size_t>(keys * mem_.width) * sizeof(float));
     std::memset(mem_.dv, 0, static_cast<size_t>(keys * mem_.width_v) * sizeof(float));
-    const int64_t group = s_.Hq / s_.Hk;
+    if (plan_.stages().bias) std::fill_n(mem_.d_bias_keys, group * plan_.blocking().key_chunk, 0.0f);
     for (int64_t h = hk_ * group; h < (hk_ + 1) * group; ++h) {
-      // From the end: under a causal mask all chunks have something to do there, and none waits for another's start.
-      const int64_t queries = plan_.blocking().queries;
-      for (int64_t t0 = (ceil_div(s_.T, queries) - 1) * queries; t0 >= 0; t0 -= queries) visit_queries(h, t0);
+      if (plan_.stages().gate) *gate_partial(h) = 0;
+      if (plan_.stages().additive) std::fill_n(w_partial(h), partials_.width, 0.0f);
     }
+    // From the end: under a causal mask all chunks have something to do there, and none waits for another's start.
+    const int64_t queries = plan_.blocking().queries;
+    for (int64_t t0 = (ceil_div(s_.T, queries) - 1) * queries; t0 >= 0; t0 -= queries) {
+      ++step_;
+      if (d_bias_ && plan_.blocking().in_turn) wait();
+      for (int64_t h = hk_ * group; h < (hk_ + 1) * group; ++h) visit_queries(h, t0);
+      if (mine_) mine_->reach(step_);
+    }
+    ++step_;
+    if (d_bias_over_queries_) {
+      wait();
+      for (int64_t g = 0; g < group; ++g) add_d_bias_keys(g);
+    }
+    if (mine_) mine_->reach(step_);
     add_rows(mem_.dk, mem_.width, s_.D, grad_.dk);
     add_rows(mem_.dv, mem_.width_v, s_.Dv, grad_.dv);
   }
 
  private:
+  // Until the task before has come as far.
+  void wait() const {
+    if (before_) before_->wait_for(step_);
+  }
+
   void visit_queries(int64_t h, int64_t t0) {
+    h_ = h;
+    t0_ = t0;
     queries_ = std::min(plan_.blocking().queries, s_.T - t0);
     tiles_n_ = ceil_div(queries_, kTile);
+    const HeadStages stages(plan_, in_, b_, h);
+    stages_ = &stages;
     const KeyRange range = start_tiles(plan_, b_, t0, queries_, keys_, mem_.low, mem_.high, tiles_);
-    if (!range.empty()) copy_queries(h, t0);
+    if (!range.empty()) copy_queries();
     for (int64_t first = range.begin; first < range.end; first += block_) {
       visit_keys(first, std::min(block_, range.end - first));
     }
-    ++step_;
-    if (before_) before_->wait_for(step_);
-    if (grad_.dq && !range.empty()) add_dq(h, t0);
-    if (mine_) mine_->reach(step_);
+    if (plan_.stages().gate && !range.empty()) {
+      for (int64_t i = 0; i < queries_; ++i) *gate_partial(h) += mem_.gate[i];
+    }
+    if (!grad_.dq) return;
+    wait();
+    if (!range.empty()) add_dq();
   }
 
   // Rows of q and dO / l as they stand, and their scaled transposes. A row that sees nothing becomes zeros throughout,
   // whatever stands in it.
-  void copy_queries(int64_t h, int64_t t0) {
+  void copy_queries() {
     const int64_t padded = tiles_n_ * kTile;
+    const float keep_scale = plan_.stages().dropout.keep_scale();
     for (int64_t i = 0; i < padded; ++i) {
-      const float* stats = i < queries_ ? grad_.stats.at(b_, h, t0 + i) : nullptr;
+      const float* stats = i < queries_ ? grad_.stats.at(b_, h_, t0_ + i) : nullptr;
       float *q = mem_.q + i * mem_.width, *d_out = mem_.d_out + i * mem_.width_v;
       std::memset(q, 0, static_cast<size_t>(mem_.width) * sizeof(float));
       std::memset(d_out, 0, static_cast<size_t>(mem_.width_v) * sizeof(float));
@@ -213,26 +347,33 @@ class BackwardChunk {
       mem_.max[i] = live ? stats[0] : FLT_MAX;
       mem_.delta[i] = 0;
       if (!live) continue;
-      const float inverse = 1 / stats[1];
-      const float *from = grad_.d_out.at(b_, h, t0 + i), *out = grad_.out.at(b_, h, t0 + i);
-      std::memcpy(q, in_.q.at(b_, h, t0 + i), static_cast<size_t>(s_.D) * sizeof(float));
+      const float inverse = keep_scale / stats[1];
+      const float *from = grad_.d_out.at(b_, h_, t0_ + i), *out = grad_.out.at(b_, h_, t0_ + i);
+      std::memcpy(q, in_.q.at(b_, h_, t0_ + i), static_cast<size_t>(s_.D) * sizeof(float));
       for (int64_t c = 0; c < s_.Dv; ++c) d_out[c] = from[c] * inverse;
-      mem_.delta[i] = plan_.scale() * dot(d_, d_out, out, s_.Dv);
+      mem_.delta[i] = (plain_ ? plan_.scale() : 1 / keep_scale) * dot(d_, d_out, out, s_.Dv);
     }
-    const V scale = hn::Set(d_, plan_.scale()), scale2 = hn::Set(d_, plan_.scale() * std::numbers::log2e_v<float>);
+    const V scale = hn::Set(d_, plain_ ? plan_.scale() : 1.0f);
+    const V scale_q = hn::Set(d_, plan_.stages().additive ? 1.0f : stages_->factor);
     for (int64_t i = 0; i < padded; i += kLanes) {
       const int64_t tile = i / kTile * kTile, lane = i % kTile;
-      transpose_in(d_, mem_.q + i * mem_.width, mem_.width, s_.D, scale2, mem_.q_t + tile * s_.D + lane, kTile);
+      transpose_in(d_, mem_.q + i * mem_.width, mem_.width, s_.D, scale_q, mem_.q_t + tile * s_.D + lane, kTile);
       transpose_in(d_, mem_.d_out + i * mem_.width_v, mem_.width_v, s_.Dv, scale, mem_.do_t + tile * s_.Dv + lane,
                    kTile);
     }
-    queries_finite_ = plan_.visibility().everything() || (all_finite(d_, mem_.q, mem_.width, queries_, s_.D) &&
-                                                          all_finite(d_, mem_.d_out, mem_.width_v, queries_, s_.Dv));
+    const bool sees_all = plan_.visibility().everything() && !stages_->hides();
+    queries_finite_ = sees_all || (all_finite(d_, mem_.q, mem_.width, queries_, s_.D) &&
+                                   all_finite(d_, mem_.d_out, mem_.width_v, queries_, s_.Dv));
+    load_head_numbers(plan_, in_, *stages_, b_, h_, t0_, padded, mem_.stages);
+    if (plan_.stages().gate) std::fill_n(mem_.gate, padded, 0.0f);
+    if (!plan_.stages().additive) return;
+    std::fill_n(mem_.dq, padded * mem_.width, 0.0f);
+    for (int64_t a = 0; a < mem_.width; ++a) mem_.w[a] = a < s_.D ? in_.w(h_, a) : 0;
   }
 
   void visit_keys(int64_t first, int64_t count) {
     const Rows k{k_.row(first - keys_.begin), k_.stride}, v{v_.row(first - keys_.begin), v_.stride};
-    bool any_masked = false, any_cut = false;
+    bool any_masked = stages_->hides(), any_cut = false;
     for (int64_t i = 0; i < tiles_n_; ++i) {
       tiles_[i].enter(first, count);
       any_masked |= tiles_[i].masked;
@@ -241,26 +382,35 @@ class BackwardChunk {
     }
     // A weight that is zero because its pair is hidden must not meet NaN or infinity.
     if ((any_masked || any_cut) && !queries_finite_) {
-      spread_block_carefully(first, count);
+      spread_block_carefully(first);
     } else {
       spread_block(first, count);
     }
-    if (!grad_.dq) return;
-    const bool careful = any_masked && !all_finite(d_, k.data, k.stride, count, s_.D);
-    for (int64_t i = 0; i < tiles_n_; ++i) {
-      if (tiles_[i].rows > 0) mix_tile(i, {k.row(tiles_[i].first - first), k.stride}, first, careful);
+    const bool keys_matter = plan_.stages().additive ? any_masked : any_masked && grad_.dq;
+    const bool keys_finite = !keys_matter || all_finite(d_, k.data, k.stride, count, s_.D);
+    if (plan_.stages().additive) {
+      const bool careful = any_masked && !(keys_finite && queries_finite_);
+      for (int64_t i = 0; i < tiles_n_; ++i) {
+        if (tiles_[i].rows > 0) spread_additive(i, {k.row(tiles_[i].first - first), k.stride}, first, careful);
+      }
+    } else if (grad_.dq) {
+      for (int64_t i = 0; i < tiles_n_; ++i) {
+        if (tiles_[i].rows > 0) mix_tile(i, {k.row(tiles_[i].first - first), k.stride}, first, !keys_finite);
+      }
     }
   }
 
   // E^T and dS^T of one tile; rows of keys that it does not see are zero.
   void weigh_tile(int64_t i, Rows k, Rows v, int64_t first, int64_t count) {
-    const Tile& tile = tiles_[i];
+    Tile& tile = tiles_[i];
+    if (stages_->hides() && !load_extra_of(i)) tile.rows = 0;  // nothing to see in this block
     const int64_t at = i * kTile, skipped = tile.first - first, last = skipped + tile.rows;
     float *weights = mem_.weights + at * block_, *d_scores = mem_.d_scores + at * block_;
     for (float* p : {weights, d_scores}) {
       std::memset(p, 0, static_cast<size_t>(skipped * kTile) * sizeof(float));
       std::memset(p + last * kTile, 0, static_cast<size_t>((count - last) * kTile) * sizeof(float));
     }
+    if (tile.rows == 0) return;
     const TileMemory mem{mem_.q_t + at * s_.D,
                          mem_.do_t + at * s_.Dv,
                          mem_.max + at,
@@ -270,7 +420,69 @@ class BackwardChunk {
                          weights + skipped * kTile,
                          d_scores + skipped * kTile};
     const Rows seen_k{k.row(skipped), k.stride}, seen_v{v.row(skipped), v.stride};
-    (tile.vectors == 2 ? weight_tile<2> : weight_tile<1>)(d_, s_, seen_k, seen_v, tile, mem);
+    if (plain_) {
+      (tile.vectors == 2 ? weight_tile<2> : weight_tile<1>)(d_, s_, seen_k, seen_v, tile, mem);
+    } else {
+      weigh_tile_in_stages(i, seen_k, seen_v, mem);
+    }
+  }
+
+  void weigh_tile_in_stages(int64_t i, Rows k, Rows v, const TileMemory& mem) {
+    const Tile& tile = tiles_[i];
+    const int64_t at = i * kTile;
+    const AttentionPlan::Stages& asked = plan_.stages();
+    for (int64_t n = 0; asked.dropout.on() && n < tile.vectors * kLanes; n += kLanes) {
+      draw_kept(d_, *stages_, t0_ + at + n, tile.first, tile.rows, mem_.stages.keep + n);
+    }
+    const Hiding hidden = hiding(i);
+    const BackwardStages stages{*stages_,
+                                hidden,
+                                mem_.stages.position + at,
+                                mem_.stages.extra,
+                                asked.dropout.on() ? mem_.stages.keep : nullptr,
+                                asked.additive ? mem_.stages.w : nullptr,
+                                plan_.scale(),
+                                in_.head_gate ? in_.head_gate(h_) : 1.0f,
+                                d_bias_ ? mem_.d_bias : nullptr,
+                                asked.gate ? mem_.gate + at : nullptr};
+    (tile.vectors == 2 ? staged_weight_tile<2> : staged_weight_tile<1>)(d_, s_, k, v, tile, mem, stages);
+    if (d_bias_) add_d_bias(i);
+  }
+
+  bool load_extra_of(int64_t i) {
+    const Tile& tile = tiles_[i];
+    return load_extra(d_, *stages_, t0_ + i * kTile, tile.count, tile.first, tile.rows, mem_.stage, mem_.stages.extra);
+  }
+
+  Hiding hiding(int64_t i) const {
+    return {mem_.low + i * kTile, mem_.high + i * kTile, stages_->hides() ? mem_.stages.extra : nullptr};
+  }
+
+  // dZ of one tile goes to the rows of d_bias; where one row serves all queries, to a row of the task's own first.
+  void add_d_bias(int64_t i) {
+    const Tile& tile = tiles_[i];
+    for (int64_t n = 0; n < tile.count; n += kLanes) {
+      transpose_out(d_, mem_.d_bias + n, kTile, tile.rows, hn::Set(d_, 1.0f), mem_.stage, tile.rows);
+      for (int64_t j = 0; j < std::min(kLanes, tile.count - n); ++j) {
+        const float* from = mem_.stage + j * tile.rows;
+        float* to = d_bias_over_queries_ ? d_bias_keys(h_ % (s_.Hq / s_.Hk)) + tile.first - keys_.begin
+                                         : d_bias_.at(b_, h_, t0_ + i * kTile + n + j, tile.first);
+        const int64_t stride = d_bias_over_queries_ ? 1 : d_bias_.stride(3);
+        for (int64_t key = 0; key < tile.rows; ++key) to[key * stride] += from[key];
+      }
+    }
+  }
+
+  void add_d_bias_keys(int64_t g) {
+    for (int64_t key = keys_.begin; key < keys_.end; ++key) {
+      d_bias_(b_, hk_ * (s_.Hq / s_.Hk) + g, 0, key) += d_bias_keys(g)[key - keys_.begin];
+    }
+  }
+
+  float* d_bias_keys(int64_t g) const { return mem_.d_bias_keys + g * plan_.blocking().key_chunk; }
+  float* gate_partial(int64_t h) const { return partials_.gate + chunk_ * partials_.heads + b_ * s_.Hq + h; }
+  float* w_partial(int64_t h) const {
+    return partials_.w + (chunk_ * partials_.heads + b_ * s_.Hq + h) * partials_.width;
   }
 
   // dV and dK of the block's keys, six at a time.
@@ -278,39 +490,77 @@ class BackwardChunk {
     for (int64_t i = 0; i < count;) {
       const int64_t left = count - i;
       if (left >= 6) {
-        spread<6>(first, i);
+        spread_keys<6>(first, i);
         i += 6;
       } else if (left >= 4) {
-        spread<4>(first, i);
+        spread_keys<4>(first, i);
         i += 4;
       } else {
-        spread<1>(first, i);
+        spread_keys<1>(first, i);
         i += 1;
       }
     }
   }
 
   template <int R>
-  void spread(int64_t first, int64_t i) {
+  void spread_keys(int64_t first, int64_t i) {
     const int64_t tile_floats = block_ * kTile, row = first - keys_.begin + i;
     if (grad_.dv) {
       spread_columns<R>(d_, tiles_, tiles_n_, first + i, mem_.weights + i * kTile, tile_floats, mem_.d_out, s_.Dv,
                         mem_.width_v, mem_.dv + row * mem_.width_v);
     }
-    if (grad_.dk) {
+    if (grad_.dk && !plan_.stages().additive) {
       spread_columns<R>(d_, tiles_, tiles_n_, first + i, mem_.d_scores + i * kTile, tile_floats, mem_.q, s_.D,
                         mem_.width, mem_.dk + row * mem_.width);
     }
   }
 
-  void spread_block_carefully(int64_t first, int64_t count) {
-    const int64_t tile_floats = block_ * kTile;
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t row = first - keys_.begin + i;
-      spread_carefully(d_, tiles_, tiles_n_, first + i, mem_.weights + i * kTile, tile_floats, mem_.d_out, mem_.width_v,
-                       mem_.low, mem_.high, mem_.dv + row * mem_.width_v);
-      spread_carefully(d_, tiles_, tiles_n_, first + i, mem_.d_scores + i * kTile, tile_floats, mem_.q, mem_.width,
-                       mem_.low, mem_.high, mem_.dk + row * mem_.width);
+  void spread_block_carefully(int64_t first) {
+    for (int64_t i = 0; i < tiles_n_; ++i) {
+      const Tile& tile = tiles_[i];
+      if (tile.rows == 0) continue;
+      if (stages_->hides()) load_extra_of(i);
+      const int64_t at = i * kTile, skipped = at * block_ + (tile.first - first) * kTile;
+      for (int64_t row = 0; row < tile.rows; ++row) {
+        const int64_t key = tile.first - keys_.begin + row;
+        spread_carefully(d_, tile, row, hiding(i), mem_.weights + skipped, mem_.d_out + at * mem_.width_v, mem_.width_v,
+                         mem_.dv + key * mem_.width_v);
+        if (plan_.stages().additive) continue;
+        spread_carefully(d_, tile, row, hiding(i), mem_.d_scores + skipped, mem_.q + at * mem_.width, mem_.width,
+                         mem_.dk + key * mem_.width);
+      }
+    }
+  }
+
+  // dq, dk and dw of the additive score, of one tile.
+  void spread_additive(int64_t i, Rows k, int64_t first, bool careful) {
+    Tile& tile = tiles_[i];
+    const int64_t at = i * kTile;
+    if (careful) {
+      if (stages_->hides()) load_extra_of(i);
+      mark_hidden(i);
+    }
+    const AdditivePairs pairs{mem_.q + at * mem_.width,
+                              tile.count,
+                              k,
+                              tile.rows,
+                              s_.D,
+                              mem_.width,
+                              mem_.w,
+                              mem_.d_scores + at * block_ + (tile.first - first) * kTile,
+                              careful ? mem_.hidden : nullptr};
+    additive_gradients(d_, pairs,
+                       {mem_.dq + at * mem_.width, mem_.dk + (tile.first - keys_.begin) * mem_.width, w_partial(h_)});
+    tile.started = true;
+  }
+
+  void mark_hidden(int64_t i) {
+    const Hiding hides = hiding(i);
+    for (int64_t row = 0; row < tiles_[i].rows; ++row) {
+      for (int64_t n = 0; n < kTile; n += kLanes) {
+        const auto seen_here = hides.seen_by(d_, tiles_[i].first + row, row, n);
+        hn::Store(hn::IfThenZeroElse(seen_here, hn::Set(d_, 1.0f)), d_, mem_.hidden + row * kTile + n);
+      }
     }
   }
 
@@ -320,24 +570,31 @@ class BackwardChunk {
     const float* d_scores = mem_.d_scores + at * block_ + (tile.first - first) * kTile;
     float* dq = mem_.dq_t + at * s_.D;
     if (!tile.started) std::memset(dq, 0, static_cast<size_t>(kTile * s_.D) * sizeof(float));
-    if (careful && tile.masked) {
-      (tile.vectors == 2 ? mix_carefully<2, Before::kept>
-                         : mix_carefully<1, Before::kept>)(d_, k, tile.first, tile.rows, s_.D, d_scores, nullptr,
-                                                           mem_.low + at, mem_.high + at, dq);
+    if (careful && (tile.masked || stages_->hides())) {
+      if (stages_->hides()) load_extra_of(i);
+      (tile.vectors == 2 ? mix_carefully<2, Before::kept> : mix_carefully<1, Before::kept>)(d_, k, tile.first,
+                                                                                            tile.rows, s_.D, d_scores,
+                                                                                            nullptr, hiding(i), dq);
     } else {
       (tile.vectors == 2 ? mix<2, Before::kept> : mix<1, Before::kept>)(d_, k, tile.rows, s_.D, d_scores, nullptr, dq);
     }
     tile.started = true;
   }
 
-  void add_dq(int64_t h, int64_t t0) {
+  void add_dq() {
     for (int64_t at = 0; at < queries_; at += kLanes) {
       if (!tiles_[at / kTile].started) continue;
-      const float* from = mem_.dq_t + at / kTile * kTile * s_.D + at % kTile;
-      transpose_out(d_, from, kTile, s_.D, hn::Set(d_, 1.0f), mem_.stage, s_.D);
+      const float* from = mem_.dq + at * mem_.width;
+      int64_t width = mem_.width;
+      if (!plan_.stages().additive) {
+        transpose_out(d_, mem_.dq_t + at / kTile * kTile * s_.D + at % kTile, kTile, s_.D, hn::Set(d_, 1.0f),
+                      mem_.stage, s_.D);
+        from = mem_.stage;
+        width = s_.D;
+      }
       for (int64_t j = 0; j < std::min(kLanes, queries_ - at); ++j) {
-        float* to = grad_.dq.at(b_, h, t0 + at + j);
-        for (int64_t c = 0; c < s_.D; ++c) to[c] += mem_.stage[j * s_.D + c];
+        float* to = grad_.dq.at(b_, h_, t0_ + at + j);
+        for (int64_t c = 0; c < s_.D; ++c) to[c] += from[j * width + c];
       }
     }
   }
@@ -354,15 +611,22 @@ class BackwardChunk {
   const AttentionShape& s_;
   const AttentionInputs& in_;
   const AttentionGradients& grad_;
-  const int64_t b_, hk_;
+  const BackwardPartials& partials_;
+  const int64_t b_, hk_, chunk_;
   const KeyRange keys_;
   const int64_t block_;
+  const bool plain_;
+  const View<float, 4> d_bias_;  // [B,Hq,T,S], spread
+  const bool d_bias_over_queries_;
   const BackwardScratch mem_;
-  Progress* const mine_;
-  const Progress* const before_;
+  Progress* mine_ = nullptr;
+  const Progress* before_ = nullptr;
   const F d_;
   Rows k_{}, v_{};  // of the task's keys
-  int64_t queries_ = 0, tiles_n_ = 0, step_ = 0;
+  int64_t step_ = 0;
+  // The block of queries at work:
+  const HeadStages* stages_ = nullptr;
+  int64_t h_ = 0, t0_ = 0, queries_ = 0, tiles_n_ = 0;
   bool queries_finite_ = true;
   Tile tiles_[kMaxQueries / kTile];
 };
@@ -379,22 +643,38 @@ namespace heed::kernels {
 
 HWY_EXPORT(backward_chunk);
 
+namespace {
+
+// What the tasks left, added up in their order.
+void add_partials(const AttentionPlan& plan, const BackwardPartials& partials, const AttentionGradients& grad) {
+  const AttentionShape& s = plan.shape();
+  for (int64_t i = 0; i < plan.blocking().key_chunks * partials.heads; ++i) {
+    const int64_t h = i % s.Hq;
+    if (grad.d_head_gate) grad.d_head_gate(h) += partials.gate[i];
+    for (int64_t a = 0; grad.dw && a < s.D; ++a) grad.dw(h, a) += partials.w[i * partials.width + a];
+  }
+}
+
+}  // namespace
+
 void attention_backward(const AttentionPlan& plan, const AttentionInputs& in, const AttentionGradients& grad,
                         Workspace& workspace, Parallel& parallel) noexcept {
   assert(workspace.bytes() >= plan.workspace_bytes(parallel.threads()));
   const AttentionShape& s = plan.shape();
   const int64_t heads = s.B * s.Hk, shared = backward_progress_count(plan);
   auto* progress = reinterpret_cast<Progress*>(workspace.data());
-  float* scratch = reinterpret_cast<float*>(progress + shared);
+  const BackwardPartials partials(plan, reinterpret_cast<float*>(progress + shared));
+  float* scratch = reinterpret_cast<float*>(progress + shared) + partials.floats;
   const int64_t floats = BackwardScratch(plan, nullptr).floats;
   for (int64_t i = 0; i < shared; ++i) new (progress + i) Progress();
-  const BackwardCall call{plan, in, grad, shared > 0 ? progress : nullptr};
+  const BackwardCall call{plan, in, grad, partials, shared > 0 ? progress : nullptr};
   // By chunks first: a chunk waits for the one before it, and the first is the one that a causal mask leaves most to.
   parallel.for_each(heads * plan.blocking().key_chunks, [&](int64_t task, int worker) {
     const int64_t head = task % heads;
     HWY_DYNAMIC_DISPATCH(backward_chunk)
     (call, head / s.Hk, head % s.Hk, task / heads, scratch + worker * floats);
   });
+  add_partials(plan, partials, grad);
 }
 
 }  // namespace heed::kernels

@@ -1,6 +1,7 @@
 #pragma once
 // What backward's tasks are told. Internal.
 #include "heed/kernels/attention/attention.h"
+#include "heed/kernels/attention/blocks.h"
 
 namespace heed::kernels {
 
@@ -8,7 +9,8 @@ struct BackwardCall {
   const AttentionPlan& plan;
   const AttentionInputs& in;
   const AttentionGradients& grad;
-  // [chunk][B,Hk]: how far each task has come with dq; null where no two tasks share rows of it.
+  const BackwardPartials& partials;
+  // [chunk][B,Hk]: how far each task has come; null where no two tasks add to the same numbers.
   Progress* progress;
 };
 

@@ -5,7 +5,9 @@
 #define HWY_TARGET_INCLUDE "heed/kernels/attention/decode.cc"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"
 // After foreach_target.h:
+#include "heed/kernels/attention/additive-inl.h"
 #include "heed/kernels/attention/forward.h"
+#include "heed/kernels/attention/stages-inl.h"
 #include "heed/kernels/attention/tiles-inl.h"
 #include "hwy/cache_control.h"
 
@@ -75,6 +77,9 @@ HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, RowsOf<T> k, Order or
 #endif
 }
 
+// A weight that says 'hidden': whatever stands in the row of v then, it is left out.
+constexpr float kLeftOut = -1;
+
 // out <- keep * out + sum_p weights[p] v_p over C vectors of columns; `left` columns are real.
 template <int C, class T>
 HWY_INLINE void mix_rows(F d, RowsOf<T> v, Order order, int64_t keys, int64_t left, const float* HWY_RESTRICT weights,
@@ -82,6 +87,7 @@ HWY_INLINE void mix_rows(F d, RowsOf<T> v, Order order, int64_t keys, int64_t le
   V acc[C];
   for (int c = 0; c < C; ++c) acc[c] = hn::Mul(hn::Set(d, keep), hn::Load(d, out + c * kLanes));
   for (int64_t p = 0; p < keys; ++p) {
+    if (weights[p] == kLeftOut) continue;
     const T* HWY_RESTRICT row = v.row(order.row(p));
     const V w = hn::Set(d, weights[p]);
     if (left >= C * kLanes) {
@@ -94,52 +100,135 @@ HWY_INLINE void mix_rows(F d, RowsOf<T> v, Order order, int64_t keys, int64_t le
   for (int c = 0; c < C; ++c) hn::Store(acc[c], d, out + c * kLanes);
 }
 
-// One query head over one block of keys: max, sum and out are carried on.
-template <class T>
-HWY_INLINE void decode_block(F d, const AttentionShape& s, const float* q, RowsOf<T> k, RowsOf<T> v, Order order,
-                             int64_t keys, float* scores, float& max, float& sum, float* out) {
-  int64_t i = 0;
-  for (; i + 8 <= keys; i += 8) dot_rows<8>(d, q, k, order, i, s.D, scores + i);
-  for (; i < keys; ++i) dot_rows<1>(d, q, k, order, i, s.D, scores + i);
-  for (; i % kLanes != 0; ++i) scores[i] = -std::numeric_limits<float>::infinity();
-
-  V m = hn::Set(d, max);
-  for (int64_t j = 0; j < i; j += kLanes) m = hn::Max(m, hn::Load(d, scores + j));
-  m = hn::Ceil(hn::MaxOfLanes(d, m));
-  V l = hn::Zero(d);
-  for (int64_t j = 0; j < i; j += kLanes) {
-    const V e = exp2(d, hn::Sub(hn::Load(d, scores + j), m));
-    hn::Store(e, d, scores + j);
-    l = hn::Add(l, e);
+// Softcap, ALiBi, bias and mask on the scores of `keys` keys from `first` on, the keys in lanes.
+inline void stage_scores(F d, const HeadStages& stages, float position, int64_t first, int64_t keys, float* scores) {
+  for (int64_t i = 0; i < keys; i += kLanes) {
+    V x[1] = {hn::Load(d, scores + i)};
+    cap_scores(d, stages, x);
+    if (stages.slope != 0) {
+      const V at = hn::Iota(d, static_cast<float>(first + i));
+      x[0] = hn::NegMulAdd(hn::Set(d, stages.slope), hn::Abs(hn::Sub(hn::Set(d, position), at)), x[0]);
+    }
+    hn::Store(x[0], d, scores + i);
   }
-  const float keep = hn::GetLane(exp2_integer(d, hn::Sub(hn::Set(d, max), m)));
-  sum = keep * sum + hn::GetLane(hn::SumOfLanes(d, l));
-  max = hn::GetLane(m);
-
-  int64_t c = 0;
-  for (; c + 8 * kLanes <= s.Dv; c += 8 * kLanes) {
-    mix_rows<8>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
-  }
-  for (; c + 4 * kLanes <= s.Dv; c += 4 * kLanes) {
-    mix_rows<4>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
-  }
-  for (; c < s.Dv; c += kLanes) {
-    mix_rows<1>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
+  for (int64_t i = 0; stages.hides() && i < keys; ++i) {
+    const float bias = stages.bias ? stages.bias[(first + i) * stages.bias_s] : 0;
+    const bool hidden = bias == kHidden || (stages.dense && !stages.dense[(first + i) * stages.dense_s]);
+    scores[i] = hidden ? kHidden : scores[i] + bias * std::numbers::log2e_v<float>;
   }
 }
+
+// What the softmax does not know: dropped weights become 0, and hidden ones are left out. `first` is the first key.
+inline void drop_weights(const HeadStages& stages, int64_t first, int64_t keys, float* weights) {
+  for (int64_t i = 0; i < keys; ++i) {
+    if (stages.hides()) {
+      const bool hidden = (stages.bias && stages.bias[(first + i) * stages.bias_s] == kHidden) ||
+                          (stages.dense && !stages.dense[(first + i) * stages.dense_s]);
+      if (hidden) weights[i] = kLeftOut;
+    }
+    if (weights[i] != kLeftOut && !stages.dropout.keeps(stages.head, 0, first + i)) weights[i] = 0;
+  }
+}
+
+// One query head on its way through the keys.
+struct DecodeRow {
+  const AttentionShape& s;
+  const HeadStages& stages;
+  bool plain;
+  const float *q, *w;  // padded with zeros; w: null for the product
+  float position;
+  float* scores;  // of a block
+  float &max, &sum;
+  float* out;
+
+  // One block of keys, `first` the first one's index. In stages they have to be in their natural order.
+  template <class T>
+  HWY_INLINE void visit(F d, RowsOf<T> k, RowsOf<T> v, Order order, int64_t first, int64_t keys) {
+    int64_t i = 0;
+    if (w) {
+      for (; i + 2 <= keys; i += 2) {
+        const T* const rows[] = {k.row(i), k.row(i + 1)};
+        additive_dot(d, q, rows, w, s.D, scores + i);
+      }
+      for (; i < keys; ++i) {
+        const T* const rows[] = {k.row(i)};
+        additive_dot(d, q, rows, w, s.D, scores + i);
+      }
+    } else {
+      for (; i + 8 <= keys; i += 8) dot_rows<8>(d, q, k, order, i, s.D, scores + i);
+      for (; i < keys; ++i) dot_rows<1>(d, q, k, order, i, s.D, scores + i);
+    }
+    for (; i % kLanes != 0; ++i) scores[i] = kHidden;
+    if (!plain) {
+      stage_scores(d, stages, position, first, keys, scores);
+      for (int64_t j = keys; j < i; ++j) scores[j] = kHidden;
+    }
+    const float keep = softmax_block(d, i);
+    if (!plain && (stages.hides() || stages.dropout.on())) drop_weights(stages, first, keys, scores);
+
+    int64_t c = 0;
+    for (; c + 8 * kLanes <= s.Dv; c += 8 * kLanes) {
+      mix_rows<8>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
+    }
+    for (; c + 4 * kLanes <= s.Dv; c += 4 * kLanes) {
+      mix_rows<4>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
+    }
+    for (; c < s.Dv; c += kLanes) {
+      mix_rows<1>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
+    }
+  }
+
+  // The scores of a block, whole vectors of them, become weights; returns what becomes of the output so far.
+  HWY_INLINE float softmax_block(F d, int64_t count) {
+    V m = hn::Set(d, max);
+    for (int64_t j = 0; j < count; j += kLanes) m = hn::Max(m, hn::Load(d, scores + j));
+    m = hn::Ceil(hn::MaxOfLanes(d, m));
+    V l = hn::Zero(d);
+    for (int64_t j = 0; j < count; j += kLanes) {
+      const V e = exp2(d, hn::Sub(hn::Load(d, scores + j), m));
+      hn::Store(e, d, scores + j);
+      l = hn::Add(l, e);
+    }
+    const float keep = hn::GetLane(exp2_integer(d, hn::Sub(hn::Set(d, max), m)));
+    sum = keep * sum + hn::GetLane(hn::SumOfLanes(d, l));
+    max = hn::GetLane(m);
+    return keep;
+  }
+};
 
 // The query heads of one key head over keys [begin, begin + keys), stored as T.
 template <class T>
 void decode_keys(F d, const ForwardCall& call, int64_t b, int64_t hk, int64_t begin, int64_t keys,
                  const DecodeScratch& mem) {
   const AttentionShape& s = call.plan.shape();
-  const RowsOf<T> k = stored_rows<T>(call.in.k, b, hk, begin), v = stored_rows<T>(call.in.v, b, hk, begin);
+  const bool plain = call.plan.stages().plain(), additive = call.plan.stages().additive;
+  const float position = static_cast<float>(call.plan.visibility().position(b, 0));
   const auto visit = [&](int64_t first, Order order, int64_t count) HWY_ATTR {
+    const RowsOf<T> k = stored_rows<T>(call.in.k, b, hk, begin + first);
+    const RowsOf<T> v = stored_rows<T>(call.in.v, b, hk, begin + first);
     for (int64_t g = 0; g < s.Hq / s.Hk; ++g) {
-      decode_block(d, s, mem.q + g * mem.width, RowsOf<T>{k.row(first), k.stride}, RowsOf<T>{v.row(first), v.stride},
-                   order, count, mem.scores, mem.max[g], mem.sum[g], mem.out + g * mem.width_v);
+      const HeadStages stages(call.plan, call.in, b, hk * (s.Hq / s.Hk) + g);
+      DecodeRow row{s,
+                    stages,
+                    plain,
+                    mem.q + g * mem.width,
+                    additive ? mem.w + g * mem.width : nullptr,
+                    position,
+                    mem.scores,
+                    mem.max[g],
+                    mem.sum[g],
+                    mem.out + g * mem.width_v};
+      row.visit(d, k, v, order, begin + first, count);
     }
   };
+  if (!plain || call.in.k.is_paged() || call.in.v.is_paged()) {
+    for (int64_t i = 0, run; i < keys; i += run) {
+      run = std::min(DecodeScratch::kKeys, keys - i);
+      run = call.in.v.run(begin + i, call.in.k.run(begin + i, run));
+      visit(i, {1, kStreams}, run);
+    }
+    return;
+  }
   constexpr int64_t kEach = DecodeScratch::kKeys / kStreams;
   const int64_t length = keys / kStreams;
   for (int64_t i = 0; i < length; i += kEach) visit(i, {length, 1}, kStreams * std::min(kEach, length - i));
@@ -151,11 +240,14 @@ void decode_chunk(const ForwardCall& call, int64_t b, int64_t hk, KeyRange chunk
   const F d;
   const AttentionShape& s = call.plan.shape();
   const int64_t group = s.Hq / s.Hk;
-  const float scale = call.plan.scale() * std::numbers::log2e_v<float>;
+  const bool additive = call.plan.stages().additive;
   for (int64_t g = 0; g < group; ++g) {
-    const float* from = call.in.q.at(b, hk * group + g, 0);
-    float* q = mem.q + g * mem.width;
-    for (int64_t c = 0; c < mem.width; ++c) q[c] = c < s.D ? from[c] * scale : 0;
+    const int64_t h = hk * group + g;
+    const float factor = HeadStages(call.plan, call.in, b, h).factor, *from = call.in.q.at(b, h, 0);
+    for (int64_t c = 0; c < mem.width; ++c) {
+      mem.q[g * mem.width + c] = c < s.D ? from[c] * (additive ? 1 : factor) : 0;
+      if (additive) mem.w[g * mem.width + c] = c < s.D ? call.in.w(h, c) * factor : 0;
+    }
     std::memset(mem.out + g * mem.width_v, 0, static_cast<size_t>(mem.width_v) * sizeof(float));
     mem.max[g] = -FLT_MAX;
     mem.sum[g] = 0;
@@ -184,7 +276,8 @@ HWY_EXPORT(decode_chunk);
 namespace {
 
 void write_row(const ForwardCall& call, int64_t b, int64_t h, float max, float sum, const float* out) {
-  const float inverse = sum == 0 ? 0 : 1 / sum;
+  const float gate = call.in.head_gate ? call.in.head_gate(h) : 1.0f;
+  const float inverse = sum == 0 ? 0 : gate * call.plan.stages().dropout.keep_scale() / sum;
   float* to = call.out.out.at(b, h, 0);
   for (int64_t c = 0; c < call.plan.shape().Dv; ++c) to[c] = sum == 0 ? 0 : out[c] * inverse;
   write_row_stats(call.out, b, h, 0, sum == 0 ? 0 : max, sum);

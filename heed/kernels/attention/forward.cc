@@ -8,8 +8,11 @@
 #define HWY_TARGET_INCLUDE "heed/kernels/attention/forward.cc"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"
 // After foreach_target.h:
+#include "heed/kernels/attention/additive-inl.h"
 #include "heed/kernels/attention/forward.h"
+#include "heed/kernels/attention/stages-inl.h"
 #include "heed/kernels/attention/tiles-inl.h"
+#include "heed/kernels/attention/top-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -105,12 +108,120 @@ HWY_NOINLINE void tile_weights(F d, Rows k, int64_t D, const Tile& tile, const f
   }
 }
 
+// The same by the long way, for whatever AttentionPlan::Stages asks. Numbers a query, and null where not asked for:
+struct TileStages {
+  const HeadStages& head;
+  const float *position, *extra, *keep;  // see StageScratch
+  const float* w;                        // additive score
+  float* surprise;                       // sum over keys of 2^x x, with x = s - m
+  const TopKeys* top;
+};
+
+template <int R, int NV>
+HWY_INLINE void additive_score_rows(F d, Rows k, int64_t D, const float* q, const float* w, float* scores) {
+  V s[R][NV];
+  additive_rows<R, NV>(d, k.data, k.stride, D, q, w, s);
+  for (int r = 0; r < R; ++r) {
+    for (int n = 0; n < NV; ++n) hn::Store(s[r][n], d, scores + r * kTile + n * kLanes);
+  }
+}
+
+template <int NV>
+HWY_NOINLINE void additive_scores(F d, Rows k, int64_t keys, int64_t D, const float* q, const float* w, float* scores) {
+  int64_t key = 0;
+  for (; key + 2 <= keys; key += 2) {
+    additive_score_rows<2, NV>(d, {k.row(key), k.stride}, D, q, w, scores + key * kTile);
+  }
+  if (key < keys) additive_score_rows<1, NV>(d, {k.row(key), k.stride}, D, q, w, scores + key * kTile);
+}
+
+// Softcap, ALiBi, bias and masks on R rows of scores, and their maximum.
+template <int R, int NV>
+HWY_INLINE void stage_rows(F d, const Tile& tile, const TileStages& stages, const Hiding& hiding, int64_t i,
+                           float* scores, V (&max)[NV]) {
+  V s[R * NV];
+  for (int j = 0; j < R * NV; ++j) s[j] = hn::Load(d, scores + (i + j / NV) * kTile + j % NV * kLanes);
+  cap_scores(d, stages.head, s);
+  add_terms<R, NV>(d, stages.head, tile.first + i, stages.position, stages.extra + i * kTile, s);
+  for (int j = 0; j < R * NV; ++j) {
+    const int64_t row = i + j / NV, n = j % NV * kLanes;
+    if (row < tile.clear_begin() || row >= tile.clear_end()) {
+      s[j] = hn::IfThenElse(seen(d, tile.first + row, hiding.low + n, hiding.high + n), s[j], hn::Set(d, kHidden));
+    }
+    hn::Store(s[j], d, scores + row * kTile + n);
+    max[j % NV] = hn::Max(max[j % NV], s[j]);
+  }
+}
+
+// R rows of scores become 2^(s - max); what dropout drops counts in the sums, and then becomes 0.
+template <int R, int NV>
+HWY_INLINE void staged_exponentials(F d, const V (&max)[NV], const TileStages& stages, int64_t i, float* scores,
+                                    V (&sum)[NV], V (&surprise)[NV]) {
+  V x[R * NV], e[R * NV];
+  for (int j = 0; j < R * NV; ++j) {
+    x[j] = hn::Sub(hn::Load(d, scores + (i + j / NV) * kTile + j % NV * kLanes), max[j % NV]);
+    e[j] = x[j];
+  }
+  exp2(d, e);
+  for (int j = 0; j < R * NV; ++j) {
+    const int n = j % NV;
+    const int64_t at = (i + j / NV) * kTile + n * kLanes;
+    sum[n] = hn::Add(sum[n], e[j]);
+    // Held where 2^x is 0: a hidden score is -inf.
+    if (stages.surprise) surprise[n] = hn::MulAdd(e[j], max_keep_nan(d, hn::Set(d, -127.0f), x[j]), surprise[n]);
+    if (stages.keep) e[j] = hn::And(e[j], hn::Load(d, stages.keep + at));
+    hn::Store(e[j], d, scores + at);
+  }
+}
+
+template <int NV>
+HWY_NOINLINE void staged_tile_weights(F d, Rows k, int64_t D, const Tile& tile, const float* q,
+                                      const TileStages& stages, const Hiding& hiding, float* scores, float* row_max,
+                                      float* row_sum, float* rescale) {
+  V old_max[NV], max[NV], sum[NV], surprise[NV], ignored[NV];
+  for (int n = 0; n < NV; ++n) {
+    old_max[n] = tile.started ? hn::Load(d, row_max + n * kLanes) : hn::Set(d, -FLT_MAX);
+    max[n] = ignored[n] = old_max[n];
+    sum[n] = surprise[n] = hn::Zero(d);
+  }
+  if (stages.w) {
+    additive_scores<NV>(d, k, tile.rows, D, q, stages.w, scores);
+  } else {
+    scores_and_max<NV>(d, k, tile.rows, D, q, scores, ignored);
+  }
+  int64_t i = 0;
+  for (; i + 2 <= tile.rows; i += 2) stage_rows<2, NV>(d, tile, stages, hiding, i, scores, max);
+  if (i < tile.rows) stage_rows<1, NV>(d, tile, stages, hiding, i, scores, max);
+  if (stages.top) stages.top->add_rows<NV>(d, scores, tile.first, tile.rows);
+
+  for (int n = 0; n < NV; ++n) max[n] = hn::Ceil(max[n]);
+  for (i = 0; i + 2 <= tile.rows; i += 2) staged_exponentials<2, NV>(d, max, stages, i, scores, sum, surprise);
+  if (i < tile.rows) staged_exponentials<1, NV>(d, max, stages, i, scores, sum, surprise);
+  for (int n = 0; n < NV; ++n) {
+    const int64_t at = n * kLanes;
+    if (tile.started) {
+      const V gap = hn::Sub(old_max[n], max[n]), factor = exp2_integer(d, gap), old_sum = hn::Load(d, row_sum + at);
+      hn::Store(factor, d, rescale + at);
+      sum[n] = hn::MulAdd(old_sum, factor, sum[n]);
+      if (stages.surprise) {
+        // Each x of before becomes x + gap. A gap beyond exp2's range would meet a factor of 0.
+        const V held = max_keep_nan(d, hn::Set(d, -127.0f), gap);
+        const V moved = hn::MulAdd(old_sum, held, hn::Load(d, stages.surprise + at));
+        surprise[n] = hn::MulAdd(moved, factor, surprise[n]);
+      }
+    }
+    hn::Store(max[n], d, row_max + at);
+    hn::Store(sum[n], d, row_sum + at);
+    if (stages.surprise) hn::Store(surprise[n], d, stages.surprise + at);
+  }
+}
+
 // O^T of one tile over the current key block.
 template <int NV, Before B>
 HWY_INLINE void tile_mix(F d, Rows v, int64_t Dv, const Tile& tile, const float* weights, const float* rescale,
-                         const float* low, const float* high, bool careful, float* out) {
-  if (careful && tile.masked) {
-    mix_carefully<NV, B>(d, v, tile.first, tile.rows, Dv, weights, rescale, low, high, out);
+                         const Hiding* careful, float* out) {
+  if (careful) {
+    mix_carefully<NV, B>(d, v, tile.first, tile.rows, Dv, weights, rescale, *careful, out);
   } else {
     mix<NV, B>(d, v, tile.rows, Dv, weights, rescale, out);
   }
@@ -130,7 +241,9 @@ class ForwardBlock {
         t0_(t0),
         queries_(std::min(plan_.blocking().queries, s_.T - t0)),
         tiles_n_(ceil_div(queries_, kTile)),
-        mem_(call.plan, scratch) {}
+        plain_(plan_.stages().plain()),
+        mem_(call.plan, scratch),
+        stages_(call.plan, call.in, b, h) {}
 
   void run() {
     const KeyRange range = begin();
@@ -143,7 +256,8 @@ class ForwardBlock {
  private:
   // Q^T, scaled for base 2, and what each tile may see.
   KeyRange begin() {
-    const V scale = hn::Set(d_, plan_.scale() * std::numbers::log2e_v<float>);
+    const bool additive = plan_.stages().additive;
+    const V scale = hn::Set(d_, additive ? 1.0f : stages_.factor);
     const KeyRange range = start_tiles(plan_, b_, t0_, queries_, {0, s_.S}, mem_.low, mem_.high, tiles_);
     for (int64_t i = 0; i < tiles_n_; ++i) {
       for (int n = 0; n < tiles_[i].vectors; ++n) {
@@ -152,14 +266,16 @@ class ForwardBlock {
         rows_to_lanes(d_, rows, std::min(kLanes, queries_ - at), s_.D, scale, mem_.q + i * kTile * s_.D + n * kLanes,
                       mem_.stage);
       }
+      if (plan_.stages().top > 0) top_keys(i).clear(d_);
     }
+    load_head_numbers(plan_, in_, stages_, b_, h_, t0_, tiles_n_ * kTile, mem_.stages);
     return range;
   }
 
   void step(int64_t first, int64_t count) {
     const bool gather = plan_.blocking().gather;
     const Rows k = kv_rows(d_, in_.k, b_, hk_, first, count, mem_.keys, gather);
-    bool any_masked = false;
+    bool any_masked = stages_.hides();
     for (int64_t i = 0; i < tiles_n_; ++i) {
       Tile& tile = tiles_[i];
       tile.enter(first, count);
@@ -174,6 +290,7 @@ class ForwardBlock {
   }
 
   void weigh_tile(int64_t i, Rows k) {
+    if (!plain_) return weigh_tile_in_stages(i, k);
     const int64_t at = i * kTile;
     (tiles_[i].vectors == 2 ? tile_weights<2> : tile_weights<1>)(d_, k, s_.D, tiles_[i], mem_.q + at * s_.D,
                                                                  mem_.low + at, mem_.high + at,
@@ -181,19 +298,62 @@ class ForwardBlock {
                                                                  mem_.sum + at, mem_.rescale + at);
   }
 
+  void weigh_tile_in_stages(int64_t i, Rows k) {
+    const int64_t at = i * kTile;
+    Tile& tile = tiles_[i];
+    if (stages_.hides() && !load_extra_of(i)) {
+      tile.rows = 0;  // nothing to see in this block
+      return;
+    }
+    const AttentionPlan::Stages& asked = plan_.stages();
+    for (int64_t n = 0; asked.dropout.on() && n < tile.vectors * kLanes; n += kLanes) {
+      draw_kept(d_, stages_, t0_ + at + n, tile.first, tile.rows, mem_.stages.keep + n);
+    }
+    const TopKeys top = top_keys(i);
+    const TileStages stages{stages_,
+                            mem_.stages.position + at,
+                            mem_.stages.extra,
+                            asked.dropout.on() ? mem_.stages.keep : nullptr,
+                            asked.additive ? mem_.stages.w : nullptr,
+                            asked.entropy ? mem_.surprise + at : nullptr,
+                            asked.top > 0 ? &top : nullptr};
+    (tile.vectors == 2 ? staged_tile_weights<2> : staged_tile_weights<1>)(d_, k, s_.D, tile, mem_.q + at * s_.D, stages,
+                                                                          hiding(i), mem_.scores + at * key_block(s_),
+                                                                          mem_.max + at, mem_.sum + at,
+                                                                          mem_.rescale + at);
+  }
+
   void mix_tile(int64_t i, Rows v, bool careful) {
     Tile& tile = tiles_[i];
     const int64_t at = i * kTile;
+    const Hiding hidden = hiding(i);
+    careful = careful && (tile.masked || stages_.hides());
+    if (careful && stages_.hides()) load_extra_of(i);
     const auto mix_it = tile.started
                             ? (tile.vectors == 2 ? tile_mix<2, Before::scaled> : tile_mix<1, Before::scaled>)
                             : (tile.vectors == 2 ? tile_mix<2, Before::dropped> : tile_mix<1, Before::dropped>);
-    mix_it(d_, v, s_.Dv, tile, mem_.scores + at * key_block(s_), mem_.rescale + at, mem_.low + at, mem_.high + at,
-           careful, mem_.out + at * s_.Dv);
+    mix_it(d_, v, s_.Dv, tile, mem_.scores + at * key_block(s_), mem_.rescale + at, careful ? &hidden : nullptr,
+           mem_.out + at * s_.Dv);
     tile.started = true;
+  }
+
+  bool load_extra_of(int64_t i) {
+    const Tile& tile = tiles_[i];
+    return load_extra(d_, stages_, t0_ + i * kTile, tile.count, tile.first, tile.rows, mem_.stage, mem_.stages.extra);
+  }
+
+  Hiding hiding(int64_t i) const {
+    return {mem_.low + i * kTile, mem_.high + i * kTile, stages_.hides() ? mem_.stages.extra : nullptr};
+  }
+
+  TopKeys top_keys(int64_t i) const {
+    const int64_t count = plan_.stages().top, at = i * kTile * count;
+    return {mem_.top_scores + at, mem_.top_keys + at, count};
   }
 
   // out <- O / sum, and the row statistics.
   void finish() {
+    const float factor = plan_.stages().dropout.keep_scale() * (in_.head_gate ? in_.head_gate(h_) : 1.0f);
     for (int64_t i = 0; i < tiles_n_; ++i) {
       const int64_t at = i * kTile, count = std::min(kTile, queries_ - at);
       if (!tiles_[i].started) {
@@ -203,29 +363,47 @@ class ForwardBlock {
       for (int n = 0; n < tiles_[i].vectors; ++n) {
         const V sum = hn::Load(d_, mem_.sum + at + n * kLanes);
         // A sum of 0: every visible score was -inf, or none was visible.
-        const V inverse = hn::IfThenElseZero(hn::Ne(sum, hn::Zero(d_)), hn::Div(hn::Set(d_, 1.0f), sum));
+        const V inverse = hn::IfThenZeroElse(hn::Eq(sum, hn::Zero(d_)), hn::Div(hn::Set(d_, factor), sum));
         lanes_to_rows(d_, mem_.out + at * s_.Dv + n * kLanes, std::min(kLanes, count - n * kLanes), s_.Dv, inverse,
                       to_.out.at(b_, h_, t0_ + at + n * kLanes), to_.out.stride(2), mem_.stage);
       }
-      for (int64_t j = 0; j < count; ++j) write_stats(t0_ + at + j, mem_.max[at + j], mem_.sum[at + j]);
+      for (int64_t j = 0; j < count; ++j) write_row(i, j);
     }
   }
 
   void clear(int64_t at, int64_t count) {
-    for (int64_t t = t0_ + at; t < t0_ + at + count; ++t) {
-      std::memset(to_.out.at(b_, h_, t), 0, static_cast<size_t>(s_.Dv) * sizeof(float));
-      write_stats(t, 0, 0);
+    for (int64_t i = at; i < at + count; ++i) {
+      std::memset(to_.out.at(b_, h_, t0_ + i), 0, static_cast<size_t>(s_.Dv) * sizeof(float));
+      mem_.max[i] = mem_.sum[i] = 0;
+      write_row(i / kTile, i % kTile);
     }
   }
 
-  void write_stats(int64_t t, float max, float sum) { write_row_stats(to_, b_, h_, t, max, sum); }
+  // Query j of tile i: what is told of it beside its output.
+  void write_row(int64_t i, int64_t j) {
+    const int64_t at = i * kTile + j, t = t0_ + at;
+    const float max = mem_.max[at], sum = mem_.sum[at];
+    write_row_stats(to_, b_, h_, t, max, sum);
+    if (to_.entropy) {
+      const double bits = sum == 0 ? 0.0 : std::log2(double{sum}) - double{mem_.surprise[at]} / double{sum};
+      to_.entropy(b_, h_, t) = static_cast<float>(bits * std::numbers::ln2);
+    }
+    const TopKeys top = top_keys(i);
+    for (int64_t rank = 0; rank < top.count; ++rank) {
+      const float score = top.scores[rank * kTile + j];
+      if (to_.top_weights) to_.top_weights(b_, h_, t, rank) = sum == 0 ? 0 : std::exp2(score - max) / sum;
+      if (to_.top_keys) to_.top_keys(b_, h_, t, rank) = static_cast<int32_t>(top.keys[rank * kTile + j]);
+    }
+  }
 
   const AttentionPlan& plan_;
   const AttentionShape& s_;
   const AttentionInputs& in_;
   const AttentionOutputs& to_;
   const int64_t b_, h_, hk_, t0_, queries_, tiles_n_;
+  const bool plain_;
   const ForwardScratch mem_;
+  const HeadStages stages_;
   const F d_;
   Tile tiles_[kMaxQueries / kTile];
 };

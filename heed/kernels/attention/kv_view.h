@@ -1,7 +1,8 @@
 #pragma once
-// KvView: keys or values as attention reads them, [B,Hk,S,D]: strided, in f32, bf16 or f16. Caches and beams come
-// through this one type, so that a kernel asks it for blocks of rows and never assumes how they are stored. Not here
-// yet: rows behind a table of blocks.
+// KvView: keys or values as attention reads them, [B,Hk,S,D], in f32, bf16 or f16: strided, or in blocks that a table
+// names. Caches, beams and paged memory come through this one type, so that a kernel asks it for runs of rows and never
+// assumes how they are stored.
+#include <algorithm>
 #include <cassert>
 
 #include "heed/base/half.h"
@@ -19,19 +20,46 @@ class KvView {
   KvView(const View<const Float16, 4>& rows) : KvView(rows, DType::f16) {}    // NOLINT(google-explicit-constructor)
   KvView(const View<Float16, 4>& rows) : KvView(rows, DType::f16) {}          // NOLINT(google-explicit-constructor)
 
+  // Blocks of n rows that lie anywhere: pool [blocks,Hk,n,D], and table [B,at least S / n], whose entry (b, i) says
+  // which block holds rows [i n, (i + 1) n) of batch b. Both are borrowed. A plan checks the entries that it is shown;
+  // a later call may change them, to blocks that the pool has.
+  template <class T>
+  static KvView paged(const View<T, 4>& pool, const View<const int32_t, 2>& table, int64_t S) {
+    KvView kv(pool);
+    kv.blocks_ = pool.shape(0);
+    kv.block_ = pool.shape(2);
+    kv.table_ = table;
+    kv.shape_ = {table.shape(0), pool.shape(1), S, pool.shape(3)};
+    return kv;
+  }
+
   DType dtype() const { return dtype_; }
   const Dims<4>& shape() const { return shape_; }
   int64_t shape(size_t i) const { return shape_[i]; }
-  const Dims<4>& strides() const { return strides_; }
+  const Dims<4>& strides() const { return strides_; }  // [0]: of a batch, or of a block
   bool empty() const { return data_ == nullptr; }
   const void* data() const { return data_; }
 
-  // The rows as what they are stored as: T must be the one of dtype().
+  bool is_paged() const { return !table_.empty(); }
+  int64_t pool_blocks() const { return blocks_; }
+  int64_t block_rows() const { return block_; }
+  const View<const int32_t, 2>& table() const { return table_; }
+
+  // The rows as what they are stored as, where no table names them.
   template <class T = float>
   View<const T, 4> rows() const {
-    assert(dtype_ == kDType<T>);
+    assert(dtype_ == kDType<T> && !is_paged());
     return {static_cast<const T*>(data_), shape_, strides_};
   }
+  // Row s of a head; T must be the one of dtype(). The rows after it follow at strides()[2], as many as run() says.
+  template <class T = float>
+  const T* row(int64_t b, int64_t h, int64_t s) const {
+    assert(dtype_ == kDType<T>);
+    const int64_t outer = is_paged() ? table_(b, s / block_) : b, inner = is_paged() ? s % block_ : s;
+    return static_cast<const T*>(data_) + outer * strides_[0] + h * strides_[1] + inner * strides_[2];
+  }
+  // Of `count` rows from s on, how many follow each other evenly.
+  int64_t run(int64_t s, int64_t count) const { return is_paged() ? std::min(count, block_ - s % block_) : count; }
 
  private:
   template <class T>
@@ -41,6 +69,8 @@ class KvView {
   const void* data_ = nullptr;
   DType dtype_ = DType::f32;
   Dims<4> shape_{}, strides_{};
+  int64_t blocks_ = 0, block_ = 0;
+  View<const int32_t, 2> table_{};
 };
 
 }  // namespace heed::kernels

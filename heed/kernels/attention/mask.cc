@@ -121,19 +121,28 @@ void Visibility::add_sequence(const Mask& mask, KeyRange queries, KeyRange keys,
   const Band band(mask, T, keys.end - keys.begin);
   const int64_t key_begin = std::min(keys.begin, visible_end), key_end = std::min(keys.end, visible_end);
   const int64_t shift = keys.begin - queries.begin;
-  sequences_.push_back({queries.end, key_begin, key_end, shift + band.lower, shift + band.upper});
+  const int64_t diagonal = mask.alibi ? saturating_add(shift, mask.alibi->align.resolve(T, keys.end - keys.begin)) : 0;
+  sequences_.push_back({queries.end, key_begin, key_end, shift + band.lower, shift + band.upper, diagonal});
   pairs_ += sum_of_bounds(band.upper, T, key_end - key_begin) - sum_of_bounds(band.lower, T, key_end - key_begin);
 }
 
+const Visibility::Sequence* Visibility::sequence(int64_t b, int64_t t) const noexcept {
+  if (!packed_) return &sequences_[static_cast<size_t>(b)];
+  const auto found = std::upper_bound(sequences_.begin(), sequences_.end(), t,
+                                      [](int64_t query, const Sequence& s) { return query < s.query_end; });
+  return found == sequences_.end() ? nullptr : &*found;
+}
+
 KeyRange Visibility::row(int64_t b, int64_t t) const noexcept {
-  auto sequence = sequences_.begin() + b;
-  if (packed_) {
-    sequence = std::upper_bound(sequences_.begin(), sequences_.end(), t,
-                                [](int64_t query, const Sequence& s) { return query < s.query_end; });
-    if (sequence == sequences_.end()) return {0, 0};
-  }
-  const auto& [query_end, key_begin, key_end, lower, upper] = *sequence;
+  const Sequence* found = sequence(b, t);
+  if (!found) return {0, 0};
+  const auto& [query_end, key_begin, key_end, lower, upper, diagonal] = *found;
   return {std::clamp(t + lower, key_begin, key_end), std::clamp(t + upper, key_begin, key_end)};
+}
+
+int64_t Visibility::position(int64_t b, int64_t t) const noexcept {
+  const Sequence* found = sequence(b, t);
+  return found ? saturating_add(t, found->diagonal) : 0;
 }
 
 }  // namespace heed::kernels

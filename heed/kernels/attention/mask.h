@@ -3,8 +3,9 @@
 //
 //   Mask{Causal::bottom_right(), Lengths{lengths}}
 //
-// Every constraint here leaves each query one run of keys [begin, end), so a kernel can skip what lies outside.
-// Whatever depends on a query's place among the keys names its alignment: there is no default to get wrong.
+// All but Dense leave each query one run of keys [begin, end), so that a kernel skips what lies outside: prefer them.
+// Alibi hides nothing, but stands here because it, too, knows where queries stand among the keys. Whatever depends on a
+// query's place among the keys names its alignment: there is no default to get wrong.
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "heed/base/export.h"
+#include "heed/base/view.h"
 
 namespace heed::kernels {
 
@@ -62,6 +64,25 @@ struct Packed {
   std::span<const int64_t> queries, keys;
 };
 
+// Query t of head h sees key s where visible(b, h, t, s) is true. [B,Hq,T,S]; an extent of 1 serves all: [B,1,1,S].
+struct Dense {
+  View<const bool, 4> visible;
+};
+
+// Adds -slopes[h] |p - s| to the score of key s, for a query that stands at p = t + offset (Press et al. 2021).
+struct Alibi {
+  std::span<const float> slopes;  // [Hq]
+  Alignment align;
+
+  static constexpr Alibi top_left(std::span<const float> slopes) { return {slopes, {Alignment::Kind::offset, 0}}; }
+  static constexpr Alibi bottom_right(std::span<const float> slopes) {
+    return {slopes, {Alignment::Kind::bottom_right, 0}};
+  }
+  static constexpr Alibi offset(int64_t n, std::span<const float> slopes) {
+    return {slopes, {Alignment::Kind::offset, n}};
+  }
+};
+
 // T stands among Ts exactly once.
 template <class T, class... Ts>
 inline constexpr bool kOnce = (0 + ... + int{std::is_same_v<T, Ts>}) == 1;
@@ -71,10 +92,13 @@ struct Mask {
   std::optional<Window> window;
   std::optional<Lengths> lengths;
   std::optional<Packed> packed;
+  std::optional<Dense> dense;
+  std::optional<Alibi> alibi;
 
   // In any order, each kind at most once.
   template <class... Constraint>
-  requires((kOnce<Constraint, Causal, Window, Lengths, Packed> && ...) && (kOnce<Constraint, Constraint...> && ...))
+  requires((kOnce<Constraint, Causal, Window, Lengths, Packed, Dense, Alibi> && ...) &&
+           (kOnce<Constraint, Constraint...> && ...))
       Mask(const Constraint&... constraint) {  // NOLINT(google-explicit-constructor)
     (set(constraint), ...);
   }
@@ -84,6 +108,8 @@ struct Mask {
   void set(const Window& w) { window = w; }
   void set(const Lengths& l) { lengths = l; }
   void set(const Packed& p) { packed = p; }
+  void set(const Dense& d) { dense = d; }
+  void set(const Alibi& a) { alibi = a; }
 };
 
 // Keys [begin, end); empty where end <= begin.
@@ -92,7 +118,8 @@ struct KeyRange {
   constexpr bool empty() const { return end <= begin; }
 };
 
-// A mask checked against shapes and compiled: it owns what it needs, and answers without failing.
+// The part of a mask that leaves runs of keys, checked against shapes and compiled: it owns what it needs, and answers
+// without failing. Dense is not in it.
 class HEED_API Visibility {
  public:
   Visibility() = default;
@@ -101,6 +128,8 @@ class HEED_API Visibility {
 
   // The keys that query t of batch b may see, within [0, S); begin == end where there are none.
   KeyRange row(int64_t b, int64_t t) const noexcept;
+  // Where query t of batch b stands among the keys, as Alibi aligns it; 0 without.
+  int64_t position(int64_t b, int64_t t) const noexcept;
   // Nothing is hidden: every row is [0, S).
   bool everything() const noexcept { return everything_; }
   // The number of visible (query, key) pairs of one head, over all batches.
@@ -110,10 +139,12 @@ class HEED_API Visibility {
 
  private:
   // Queries [.., query_end) that see keys of [key_begin, key_end), in a band along the diagonal: query t sees
-  // t + lower <= s < t + upper.
+  // t + lower <= s < t + upper, and stands at t + diagonal.
   struct Sequence {
-    int64_t query_end, key_begin, key_end, lower, upper;
+    int64_t query_end, key_begin, key_end, lower, upper, diagonal;
   };
+  // The one that query t of batch b belongs to; null for one after the last.
+  const Sequence* sequence(int64_t b, int64_t t) const noexcept;
   void add_sequence(const Mask& mask, KeyRange queries, KeyRange keys, int64_t visible_end);
 
   bool everything_ = true, causal_ = false, packed_ = false;

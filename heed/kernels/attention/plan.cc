@@ -11,6 +11,7 @@ namespace heed::kernels {
 namespace {
 
 constexpr int64_t kQueries = 128;           // of a block; kMaxQueries where gathering has to be paid for
+constexpr int64_t kQueriesInTurn = 64;      // of a block where tasks wait for each other at each
 constexpr int64_t kMaxWidth = 256;          // of a head
 constexpr int64_t kMaxKeys = 1 << 24;       // positions are compared as floats, exact up to here
 constexpr int64_t kBackwardTasks = 8;       // backward splits the keys of few heads, to have about as many tasks
@@ -59,8 +60,8 @@ void check_readable(const char* name, const ViewLike& view) {
 
 // An output must hold every element at a place of its own. Taking the dimensions from the smallest stride up, each
 // must step over all that came before.
-template <size_t Rank>
-void check_writable(const char* name, const View<float, Rank>& view) {
+template <class T, size_t Rank>
+void check_writable(const char* name, const View<T, Rank>& view) {
   if (element_count(view.shape()) == 0) return;
   std::array<size_t, Rank> order;
   for (size_t i = 0; i < Rank; ++i) order[i] = i;
@@ -74,6 +75,39 @@ void check_writable(const char* name, const View<float, Rank>& view) {
            ", expected strides that keep its elements apart");
     }
     reach += (view.shape(i) - 1) * std::abs(view.stride(i));
+  }
+}
+
+// A view of [B,Hq,T,S] that may have an extent of 1 in place of each.
+template <class T>
+void check_spread(const char* name, const View<T, 4>& view, const AttentionShape& s) {
+  const Dims<4> whole{s.B, s.Hq, s.T, s.S};
+  for (size_t i = 0; i < 4; ++i) {
+    if (view.shape(i) != whole[i] && view.shape(i) != 1) {
+      fail(std::string(name) + " has shape " + to_string(view.shape()) + ", expected " + to_string(whole) +
+           " or 1 in place of an extent");
+    }
+  }
+  check_readable(name, view);
+}
+
+// Every block that a call may read has to be in the pool.
+void check_pages(const char* name, const KvView& kv) {
+  if (!kv.is_paged()) return;
+  const std::string prefix = std::string(name) + ".table";
+  const auto& table = kv.table();
+  if (kv.block_rows() < 1) fail(std::string(name) + " has blocks of 0 rows, expected 1 or more");
+  const int64_t used = ceil_div(kv.shape(2), kv.block_rows());
+  if (table.shape(1) < used) {
+    fail(prefix + " has shape " + to_string(table.shape()) + ", expected at least " + std::to_string(used) +
+         " blocks of " + std::to_string(kv.block_rows()) + " for " + std::to_string(kv.shape(2)) + " keys");
+  }
+  for (int64_t b = 0; b < table.shape(0); ++b) {
+    for (int64_t i = 0; i < used; ++i) {
+      if (table(b, i) >= 0 && table(b, i) < kv.pool_blocks()) continue;
+      fail(prefix + "(" + std::to_string(b) + ", " + std::to_string(i) + ") is " + std::to_string(table(b, i)) +
+           ", expected a block of the pool's " + std::to_string(kv.pool_blocks()));
+    }
   }
 }
 
@@ -112,26 +146,96 @@ AttentionShape check_inputs(const AttentionInputs& in) {
   check_readable("q", in.q);
   check_readable("k", in.k);
   check_readable("v", in.v);
+  check_pages("k", in.k);
+  check_pages("v", in.v);
   return s;
 }
 
-template <size_t Rank>
-void check_output(const char* name, const View<float, Rank>& view, const Dims<Rank>& shape) {
+template <class T, size_t Rank>
+void check_output(const char* name, const View<T, Rank>& view, const Dims<Rank>& shape) {
   check_exact(name, view.shape(), shape);
   check_readable(name, view);
   check_writable(name, view);
 }
 
-float resolve_scale(const AttentionOptions& options, const AttentionShape& s) {
-  const float scale = options.scale.value_or(1.0f / std::sqrt(static_cast<float>(s.D)));
+std::vector<float> check_alibi(const Alibi& alibi, const AttentionShape& s) {
+  if (std::ssize(alibi.slopes) != s.Hq) {
+    fail("alibi has " + std::to_string(alibi.slopes.size()) + " slopes, expected " + std::to_string(s.Hq) + " (Hq)");
+  }
+  for (float slope : alibi.slopes) {
+    if (!std::isfinite(slope)) fail("alibi has a slope of " + std::to_string(slope) + ", expected finite numbers");
+  }
+  if (std::abs(static_cast<double>(alibi.align.offset)) > static_cast<double>(kMaxKeys)) {
+    fail("alibi has an offset of " + std::to_string(alibi.align.offset) + ", expected at most " +
+         std::to_string(kMaxKeys) + " either way");
+  }
+  return {alibi.slopes.begin(), alibi.slopes.end()};
+}
+
+// Everything but the scale and the runs of visible keys.
+AttentionPlan::Stages check_stages(const AttentionInputs& in, const AttentionShape& s,
+                                   const AttentionOptions& options) {
+  AttentionPlan::Stages stages;
+  if (!(options.softcap >= 0) || !std::isfinite(options.softcap)) {
+    fail("softcap is " + std::to_string(options.softcap) + ", expected a finite number, 0 (none) or more");
+  }
+  if (!(options.dropout.rate >= 0 && options.dropout.rate < 1)) {
+    fail("dropout.rate is " + std::to_string(options.dropout.rate) + ", expected at least 0 and below 1");
+  }
+  if (in.bias) check_spread("bias", in.bias, s);
+  if (in.head_gate) check_exact("head_gate", in.head_gate.shape(), {s.Hq});
+  if (in.w) check_exact("w", in.w.shape(), {s.Hq, s.D});
+  if (options.mask.dense) {
+    check_spread("mask.dense", options.mask.dense->visible, s);
+    stages.dense = spread(options.mask.dense->visible, s);
+  }
+  if (options.mask.alibi) stages.slopes = check_alibi(*options.mask.alibi, s);
+  stages.additive = !in.w.empty();
+  stages.softcap = options.softcap;
+  stages.bias = !in.bias.empty();
+  stages.gate = !in.head_gate.empty();
+  stages.dropout = options.dropout;
+  return stages;
+}
+
+// The largest of a row are asked for by weights, keys or both.
+int64_t check_observed(const AttentionOutputs& out, const AttentionShape& s) {
+  if (out.entropy) {
+    check_exact("entropy", out.entropy.shape(), {s.B, s.Hq, s.T});
+    check_writable("entropy", out.entropy);
+  }
+  if (!out.top_weights && !out.top_keys) return 0;
+  const int64_t top = out.top_keys ? out.top_keys.shape(3) : out.top_weights.shape(3);
+  if (out.top_keys) check_output("top_keys", out.top_keys, {s.B, s.Hq, s.T, top});
+  if (out.top_weights) check_output("top_weights", out.top_weights, {s.B, s.Hq, s.T, top});
+  return top;
+}
+
+float resolve_scale(const AttentionInputs& in, const AttentionOptions& options, const AttentionShape& s) {
+  const float usual = in.w ? 1.0f : 1.0f / std::sqrt(static_cast<float>(s.D));
+  const float scale = options.scale.value_or(usual);
   if (!std::isfinite(scale)) fail("scale is " + std::to_string(scale) + ", expected a finite number");
   return scale;
 }
 
-// Rows of 16 bits are widened a block at a time. Rows that do not follow each other fall on few sets of the first
-// cache; gathering a block pays off from some tens of queries on.
+template <size_t Rank>
+void check_gradient_of(const char* input_name, const View<const float, Rank>& input, const char* name,
+                       const View<float, Rank>& gradient) {
+  if (!gradient) return;
+  if (!input) fail(std::string(name) + " is wanted, expected " + input_name + " to be given");
+  check_output(name, gradient, input.shape());
+}
+
+// Whether several of backward's tasks, each a chunk of keys of one key head, add to the same number.
+bool shares_bias(const View<float, 4>& d_bias, const AttentionShape& s, int64_t key_chunks) {
+  if (!d_bias) return false;
+  return (d_bias.shape(0) < s.B) || (d_bias.shape(1) < s.Hq && s.Hk > 1) || (d_bias.shape(3) < s.S && key_chunks > 1);
+}
+
+// Rows of 16 bits are widened, and rows in blocks brought together, a block at a time. Rows that do not follow each
+// other fall on few sets of the first cache; gathering a block pays off from some tens of queries on.
 bool wants_gather(const AttentionInputs& in, const AttentionShape& s) {
-  if (in.k.dtype() != DType::f32) return true;
+  if (in.k.dtype() != DType::f32 || in.k.is_paged() || in.v.is_paged()) return true;
   return s.T >= 64 && (in.k.strides()[2] != s.D || in.v.strides()[2] != s.Dv);
 }
 
@@ -150,35 +254,44 @@ void split_keys(AttentionPlan::Blocking& blocking, int64_t S, int64_t heads, int
 
 }  // namespace
 
-AttentionPlan AttentionPlan::forward(const AttentionInputs& in, const AttentionOutputs& out,
-                                     const AttentionOptions& options) {
+AttentionPlan AttentionPlan::scores(const AttentionInputs& in, const AttentionOptions& options) {
   AttentionPlan plan;
   const AttentionShape s = plan.shape_ = check_inputs(in);
+  plan.kernel_ = Kernel::tiles;
+  plan.kv_dtype_ = in.k.dtype();
+  plan.scale_ = resolve_scale(in, options, s);
+  plan.visibility_ = Visibility(options.mask, s.B, s.T, s.S);
+  plan.stages_ = check_stages(in, s, options);
+  plan.blocking_.gather = wants_gather(in, s);
+  plan.blocking_.queries = query_block(s.T, plan.blocking_.gather ? kMaxQueries : kQueries);
+  plan.blocking_.key_chunk = s.S;
+  return plan;
+}
+
+AttentionPlan AttentionPlan::forward(const AttentionInputs& in, const AttentionOutputs& out,
+                                     const AttentionOptions& options) {
+  AttentionPlan plan = scores(in, options);
+  const AttentionShape& s = plan.shape_;
   check_output("out", out.out, {s.B, s.Hq, s.T, s.Dv});
   if (out.lse) {
     check_exact("lse", out.lse.shape(), {s.B, s.Hq, s.T});
     check_writable("lse", out.lse);
   }
   if (out.stats) check_output("stats", out.stats, {s.B, s.Hq, s.T, 2});
-  plan.kv_dtype_ = in.k.dtype();
-  plan.scale_ = resolve_scale(options, s);
-  plan.visibility_ = Visibility(options.mask, s.B, s.T, s.S);
-  if (s.T == 1) {
+  plan.stages_.top = check_observed(out, s);
+  plan.stages_.entropy = !out.entropy.empty();
+  if (s.T == 1 && plan.stages_.top == 0 && !plan.stages_.entropy) {
     plan.kernel_ = Kernel::decode;
+    plan.blocking_ = {};
     split_keys(plan.blocking_, s.S, s.B * s.Hk, kDecodeTasks, kMinDecodeChunk);
-  } else {
-    plan.kernel_ = Kernel::tiles;
-    plan.blocking_.gather = wants_gather(in, s);
-    plan.blocking_.queries = query_block(s.T, plan.blocking_.gather ? kMaxQueries : kQueries);
-    plan.blocking_.key_chunk = s.S;
   }
   return plan;
 }
 
 AttentionPlan AttentionPlan::backward(const AttentionInputs& in, const AttentionGradients& grad,
                                       const AttentionOptions& options) {
-  AttentionPlan plan;
-  const AttentionShape s = plan.shape_ = check_inputs(in);
+  AttentionPlan plan = scores(in, options);
+  const AttentionShape& s = plan.shape_;
   const Dims<4> out_shape{s.B, s.Hq, s.T, s.Dv};
   check_exact("out", grad.out.shape(), out_shape);
   check_readable("out", grad.out);
@@ -189,13 +302,13 @@ AttentionPlan AttentionPlan::backward(const AttentionInputs& in, const Attention
   if (grad.dq) check_output("dq", grad.dq, in.q.shape());
   if (grad.dk) check_output("dk", grad.dk, in.k.shape());
   if (grad.dv) check_output("dv", grad.dv, in.v.shape());
+  check_gradient_of("bias", in.bias, "d_bias", grad.d_bias);
+  check_gradient_of("head_gate", in.head_gate, "d_head_gate", grad.d_head_gate);
+  check_gradient_of("w", in.w, "dw", grad.dw);
   plan.kernel_ = Kernel::backward;
-  plan.kv_dtype_ = in.k.dtype();
-  plan.scale_ = resolve_scale(options, s);
-  plan.visibility_ = Visibility(options.mask, s.B, s.T, s.S);
-  plan.blocking_.gather = wants_gather(in, s);
-  plan.blocking_.queries = query_block(s.T, kQueries);
   split_keys(plan.blocking_, s.S, s.B * s.Hk, kBackwardTasks, kMinBackwardChunk);
+  plan.blocking_.in_turn = shares_bias(grad.d_bias, s, plan.blocking_.key_chunks);
+  plan.blocking_.queries = query_block(s.T, plan.blocking_.in_turn ? kQueriesInTurn : kQueries);
   return plan;
 }
 
@@ -228,7 +341,8 @@ size_t AttentionPlan::workspace_bytes(int threads) const {
       break;
     case Kernel::backward:
       own = BackwardScratch(*this, nullptr).floats;
-      shared = backward_progress_count(*this) * static_cast<int64_t>(sizeof(Progress) / sizeof(float));
+      shared = backward_progress_count(*this) * static_cast<int64_t>(sizeof(Progress) / sizeof(float)) +
+               BackwardPartials(*this, nullptr).floats;
       break;
   }
   return sizeof(float) * static_cast<size_t>(own * threads + shared);
@@ -246,6 +360,13 @@ std::string AttentionPlan::describe() const {
   if (blocking_.key_chunks > 1) text += ", keys in " + std::to_string(blocking_.key_chunks) + " chunks";
   if (kv_dtype_ != DType::f32) text += std::string(", k and v in ") + name_of(kv_dtype_);
   if (blocking_.gather) text += ", rows of k and v gathered";
+  if (stages_.additive) text += ", additive score";
+  if (stages_.softcap != 0) text += ", softcap";
+  if (!stages_.slopes.empty()) text += ", ALiBi";
+  if (stages_.bias) text += ", bias";
+  if (stages_.dense) text += ", boolean mask";
+  if (stages_.dropout.on()) text += ", dropout";
+  if (stages_.gate) text += ", heads gated";
   return text;
 }
 

@@ -82,7 +82,9 @@ Mask OwnedMask::borrow() const {
   return mask;
 }
 
-double Instance::score_scale() const { return scale ? double{*scale} : 1 / std::sqrt(static_cast<double>(shape.D)); }
+double Instance::score_scale() const {
+  return scale ? double{*scale} : extras.additive ? 1 : 1 / std::sqrt(static_cast<double>(shape.D));
+}
 
 bool Instance::visible(int64_t b, int64_t t, int64_t s) const {
   int64_t queries = shape.T, keys = shape.S;
@@ -125,7 +127,34 @@ std::string Instance::describe() const {
   attention_testing::describe(to, "lengths", mask.lengths);
   attention_testing::describe(to, "packed_queries", mask.packed_queries);
   attention_testing::describe(to, "packed_keys", mask.packed_keys);
+  if (extras.alibi) to << " alibi=" << attention_testing::describe(*extras.alibi);
+  if (extras.dense) to << " dense=" << to_string(*extras.dense);
+  if (extras.bias) to << " bias=" << to_string(*extras.bias) << " hidden=" << extras.hidden;
+  if (extras.softcap > 0) to << " softcap=" << extras.softcap;
+  if (extras.dropout.on()) to << " dropout=" << extras.dropout.rate;
+  to << (extras.gate ? " gate" : "") << (extras.additive ? " additive" : "");
   return to.str();
+}
+
+Extras draw_extras(Rng& rng, const AttentionShape& shape) {
+  Extras x;
+  const auto spread_shape = [&] {
+    Dims<4> dims{shape.B, shape.Hq, shape.T, shape.S};
+    for (int64_t& extent : dims)
+      if (chance(rng, 0.35)) extent = 1;
+    return dims;
+  };
+  if (chance(rng, 0.3))
+    x.alibi = chance(rng, 0.5) ? Alignment{Alignment::Kind::bottom_right, 0}
+                               : Alignment{Alignment::Kind::offset, between(rng, -shape.T, shape.S)};
+  if (chance(rng, 0.3)) x.dense = spread_shape();
+  if (chance(rng, 0.4)) x.bias = spread_shape();
+  if (chance(rng, 0.5)) x.hidden = rng.uniform(0, 0.6f);
+  if (chance(rng, 0.3)) x.softcap = rng.uniform(0.5f, 20);
+  if (chance(rng, 0.3)) x.dropout = {rng.uniform(0.01f, 0.9f), rng.next_u64()};
+  x.gate = chance(rng, 0.3);
+  x.additive = chance(rng, 0.25);
+  return x;
 }
 
 OwnedMask draw_mask(Rng& rng, const AttentionShape& shape) {
@@ -155,6 +184,7 @@ Instance draw_instance(Rng& rng, double work) {
   Instance x;
   x.shape = draw_shape(rng, work);
   if (chance(rng, 0.8)) x.mask = draw_mask(rng, x.shape);
+  if (chance(rng, 0.6)) x.extras = draw_extras(rng, x.shape);
   if (chance(rng, 0.3))
     x.scale = chance(rng, 0.1) ? 0.0f : rng.uniform(-1, 1) / std::sqrt(static_cast<float>(x.shape.D));
   for (Layout* layout : {&x.inputs, &x.out, &x.d_out, &x.gradients}) {
@@ -239,6 +269,66 @@ Problem::Problem(const Instance& x) : instance(x) {
   for_each_element(k, [&](float& element) { element = x.spread * numbers.normal(); });
   for_each_element(v, [&](float& element) { element = numbers.normal(); });
   for_each_element(d_out, [&](float& element) { element = numbers.normal(); });
+  const auto pair = [&](const Dims<4>& shape) {
+    return std::pair(memory_.allot(shape, x.inputs == Layout::packed ? Layout::bthd : x.inputs, places),
+                     memory_.allot(shape, x.gradients == Layout::packed ? Layout::bthd : x.gradients, places));
+  };
+  if (x.extras.bias) {
+    std::tie(bias, d_bias) = pair(*x.extras.bias);
+    for_each_element(bias, [&](float& element) {
+      element = numbers.normal();
+      if (chance(numbers, x.extras.hidden)) element = -std::numeric_limits<float>::infinity();
+    });
+  }
+  if (x.extras.gate) {
+    std::tie(gate, d_gate) = pair({1, 1, 1, Hq});
+    for_each_element(gate, [&](float& element) { element = chance(numbers, 0.3) ? 0 : numbers.normal(); });
+  }
+  if (x.extras.additive) {
+    std::tie(w, dw) = pair({1, 1, Hq, D});
+    for_each_element(w, [&](float& element) { element = numbers.normal(); });
+  }
+  if (x.extras.alibi)
+    for (int64_t h = 0; h < Hq; ++h) slopes_.push_back(numbers.uniform(0, 0.5f));
+  if (x.extras.dense) {
+    const auto size = static_cast<size_t>(element_count(*x.extras.dense));
+    dense_ = std::make_unique<bool[]>(size);
+    const float share = numbers.uniform();
+    for (size_t i = 0; i < size; ++i) dense_[i] = numbers.uniform() < share;
+  }
+}
+
+AttentionInputs Problem::inputs() const {
+  AttentionInputs in{q, k, v};
+  in.bias = bias;
+  if (gate) in.head_gate = {gate.data(), {gate.shape(3)}};
+  if (w) in.w = {w.data(), {w.shape(2), w.shape(3)}, {w.stride(2), 1}};
+  return in;
+}
+
+AttentionGradients Problem::gradients() const {
+  AttentionGradients to{out, stats, d_out, dq, dk, dv};
+  to.d_bias = d_bias;
+  if (d_gate) to.d_head_gate = {d_gate.data(), {d_gate.shape(3)}};
+  if (dw) to.dw = {dw.data(), {dw.shape(2), dw.shape(3)}, {dw.stride(2), 1}};
+  return to;
+}
+
+AttentionOptions Problem::options() const {
+  AttentionOptions options{instance.scale, instance.mask.borrow(), instance.extras.softcap, instance.extras.dropout};
+  if (instance.extras.dense) options.mask.dense = Dense{{dense_.get(), *instance.extras.dense}};
+  if (instance.extras.alibi) options.mask.alibi = Alibi{slopes_, *instance.extras.alibi};
+  return options;
+}
+
+bool Problem::visible(int64_t b, int64_t h, int64_t t, int64_t s) const {
+  if (!instance.visible(b, t, s)) return false;
+  const auto at = [&](const auto& view) {
+    const auto index = [&](size_t i, int64_t n) { return view.shape(i) == 1 ? 0 : n; };
+    return view(index(0, b), index(1, h), index(2, t), index(3, s));
+  };
+  if (instance.extras.dense && !at(View<const bool, 4>(dense_.get(), *instance.extras.dense))) return false;
+  return !bias || at(bias) != -std::numeric_limits<float>::infinity();
 }
 
 Workspace Problem::scratch_for(const AttentionPlan& plan, int threads) const {
@@ -259,18 +349,18 @@ void Problem::forward(Parallel& parallel) {
   fill(out, kNan);
   fill(stats, kNan);
   fill({lse.data(), {1, lse.shape(0), lse.shape(1), lse.shape(2)}, {0, lse.stride(0), lse.stride(1), 1}}, kNan);
-  const auto plan = AttentionPlan::forward(inputs(), outputs(), instance.options());
+  const auto plan = AttentionPlan::forward(inputs(), outputs(), options());
   Workspace scratch = scratch_for(plan, parallel.threads());
   attention_forward(plan, inputs(), outputs(), scratch, parallel);
   expect_undamaged(scratch, plan.workspace_bytes(parallel.threads()));
 }
 
 void Problem::backward(Parallel& parallel) {
-  for (const auto& gradient : {dq, dk, dv}) {
+  for (const auto& gradient : {dq, dk, dv, d_bias, d_gate, dw}) {
     int64_t index = 0;
     for_each_element(gradient, [&](float& x) { x = initial_gradient(index++); });
   }
-  const auto plan = AttentionPlan::backward(inputs(), gradients(), instance.options());
+  const auto plan = AttentionPlan::backward(inputs(), gradients(), options());
   Workspace scratch = scratch_for(plan, parallel.threads());
   attention_backward(plan, inputs(), gradients(), scratch, parallel);
   expect_undamaged(scratch, plan.workspace_bytes(parallel.threads()));
@@ -285,7 +375,8 @@ Results<float> Problem::run(Parallel& parallel) {
 Results<float> Problem::results() const {
   const View<float, 4> rows(lse.data(), {1, lse.shape(0), lse.shape(1), lse.shape(2)},
                             {0, lse.stride(0), lse.stride(1), 1});
-  return {flatten(out), flatten(rows), flatten(stats), flatten(dq), flatten(dk), flatten(dv)};
+  return {flatten(out), flatten(rows),   flatten(stats),  flatten(dq), flatten(dk),
+          flatten(dv),  flatten(d_bias), flatten(d_gate), flatten(dw)};
 }
 
 Twin run_twin(const Problem& p) {
@@ -301,24 +392,32 @@ Twin run_twin(const Problem& p) {
   };
   Twin twin;
   twin.q = doubles(p.q), twin.k = doubles(p.k), twin.v = doubles(p.v), twin.d_out = doubles(p.d_out);
+  twin.bias = doubles(p.bias), twin.gate = doubles(p.gate), twin.w = doubles(p.w);
   twin.out.resize(static_cast<size_t>(B * Hq * T * Dv));
   twin.lse.resize(static_cast<size_t>(B * Hq * T));
-  twin.weights.resize(static_cast<size_t>(B * Hq * T * S));
+  for (auto* whole : {&twin.raw, &twin.masked, &twin.weights}) whole->resize(static_cast<size_t>(B * Hq * T * S));
   twin.dq = beginning(p.dq.size()), twin.dk = beginning(p.dk.size()), twin.dv = beginning(p.dv.size());
-  const reference::Inputs in = {
-      {twin.q.data(), p.q.shape()}, {twin.k.data(), p.k.shape()}, {twin.v.data(), p.v.shape()}};
-  reference::attention_forward(
-      in, {{twin.out.data(), p.out.shape()}, {twin.lse.data(), {B, Hq, T}}, {twin.weights.data(), {B, Hq, T, S}}},
-      p.instance.options());
-  reference::attention_backward(in,
-                                {{twin.d_out.data(), p.d_out.shape()},
+  twin.d_bias = beginning(p.d_bias.size()), twin.d_head_gate = beginning(p.d_gate.size());
+  twin.dw = beginning(p.dw.size());
+  const Dims<4> whole{B, Hq, T, S};
+  reference::Inputs in{{twin.q.data(), p.q.shape()}, {twin.k.data(), p.k.shape()}, {twin.v.data(), p.v.shape()}};
+  reference::Outputs out{.out = {twin.out.data(), p.out.shape()}, .lse = {twin.lse.data(), {B, Hq, T}}};
+  out.raw = {twin.raw.data(), whole};
+  out.masked = {twin.masked.data(), whole};
+  out.weights = {twin.weights.data(), whole};
+  reference::Gradients gradients{{twin.d_out.data(), p.d_out.shape()},
                                  {twin.dq.data(), p.dq.shape()},
                                  {twin.dk.data(), p.dk.shape()},
-                                 {twin.dv.data(), p.dv.shape()}},
-                                p.instance.options());
+                                 {twin.dv.data(), p.dv.shape()}};
+  if (p.bias) in.bias = {twin.bias.data(), p.bias.shape()}, gradients.d_bias = {twin.d_bias.data(), p.bias.shape()};
+  if (p.gate) in.head_gate = {twin.gate.data(), {Hq}}, gradients.d_head_gate = {twin.d_head_gate.data(), {Hq}};
+  if (p.w) in.w = {twin.w.data(), {Hq, D}}, gradients.dw = {twin.dw.data(), {Hq, D}};
+  reference::attention_forward(in, out, p.options());
+  reference::attention_backward(in, gradients, p.options());
   for (int64_t b = 0; b < B; ++b)
-    for (int64_t t = 0; t < T; ++t)
-      for (int64_t s = 0; s < S; ++s) twin.seen.push_back(p.instance.visible(b, t, s));
+    for (int64_t h = 0; h < Hq; ++h)
+      for (int64_t t = 0; t < T; ++t)
+        for (int64_t s = 0; s < S; ++s) twin.seen.push_back(p.visible(b, h, t, s));
   return twin;
 }
 
@@ -339,6 +438,9 @@ void expect_same_bits(const Results<float>& a, const Results<float>& b) {
   EXPECT_TRUE(same_bits(a.dq, b.dq)) << "dq";
   EXPECT_TRUE(same_bits(a.dk, b.dk)) << "dk";
   EXPECT_TRUE(same_bits(a.dv, b.dv)) << "dv";
+  EXPECT_TRUE(same_bits(a.d_bias, b.d_bias)) << "d_bias";
+  EXPECT_TRUE(same_bits(a.d_head_gate, b.d_head_gate)) << "d_head_gate";
+  EXPECT_TRUE(same_bits(a.dw, b.dw)) << "dw";
 }
 
 std::vector<float> flatten(const View<float, 4>& view) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,9 +33,22 @@ struct OwnedMask {
   Mask borrow() const;
 };
 
+// What else is asked for; the numbers of each are drawn with the problem.
+struct Extras {
+  std::optional<Alignment> alibi = std::nullopt;
+  std::optional<Dims<4>> dense = std::nullopt, bias = std::nullopt;  // shapes: an extent of 1 serves all
+  float hidden = 0;                                                  // share of the bias that is -inf
+  float softcap = 0;
+  Dropout dropout = {};
+  bool gate = false, additive = false;
+
+  bool any() const { return alibi || dense || bias || softcap > 0 || dropout.on() || gate || additive; }
+};
+
 struct Instance {
   AttentionShape shape;
   OwnedMask mask = {};
+  Extras extras = {};
   std::optional<float> scale = std::nullopt;
   Layout inputs = Layout::bhtd, out = Layout::bhtd, d_out = Layout::bhtd, gradients = Layout::bhtd;
   float spread = 1;  // standard deviation of q and k; v and d_out have 1
@@ -42,8 +56,7 @@ struct Instance {
 
   int64_t group() const { return shape.Hk ? shape.Hq / shape.Hk : 1; }
   double score_scale() const;
-  AttentionOptions options() const { return {scale, mask.borrow()}; }
-  // By the definition of each constraint, one pair at a time.
+  // By the definition of each constraint of `mask`, one pair at a time.
   bool visible(int64_t b, int64_t t, int64_t s) const;
   std::string describe() const;  // one line
 };
@@ -51,6 +64,7 @@ struct Instance {
 // Sizes are drawn from the edges of tiles and vectors; `work` limits the pairs times the widths.
 Instance draw_instance(Rng& rng, double work);
 OwnedMask draw_mask(Rng& rng, const AttentionShape& shape);
+Extras draw_extras(Rng& rng, const AttentionShape& shape);
 
 // Buffers in which every float that belongs to no tensor is a guard: a NaN that shows when it is read and used, and
 // whose bits say when it was written.
@@ -73,6 +87,7 @@ class GuardedMemory {
 template <class T>
 struct Results {
   std::vector<T> out, lse, stats, dq, dk, dv;
+  std::vector<T> d_bias, d_head_gate, dw;  // empty where there is none
 };
 
 // An instance with its tensors, filled with random numbers. Gradients begin at small numbers other than zero.
@@ -82,11 +97,15 @@ class Problem {
 
   const Instance instance;
   View<float, 4> q, k, v, d_out, out, stats, dq, dk, dv;
+  View<float, 4> bias, d_bias, gate, d_gate, w, dw;  // empty where not asked for; [1,1,1,Hq] and [1,1,Hq,D]
   View<float, 3> lse;
 
-  AttentionInputs inputs() const { return {q, k, v}; }
-  AttentionOutputs outputs() const { return {out, lse, stats}; }
-  AttentionGradients gradients() const { return {out, stats, d_out, dq, dk, dv}; }
+  AttentionInputs inputs() const;
+  AttentionOutputs outputs() const { return {.out = out, .lse = lse, .stats = stats}; }
+  AttentionGradients gradients() const;
+  AttentionOptions options() const;
+  // Whether query t of a head sees key s, by the instance's mask, the boolean mask and the bias.
+  bool visible(int64_t b, int64_t h, int64_t t, int64_t s) const;
 
   // In scratch that begins as NaN and must not be overrun.
   void forward(Parallel& parallel);
@@ -98,6 +117,8 @@ class Problem {
   Workspace scratch_for(const AttentionPlan& plan, int threads) const;
   void expect_undamaged(const Workspace& scratch, size_t used) const;
   GuardedMemory memory_;
+  std::vector<float> slopes_;
+  std::unique_ptr<bool[]> dense_;
 };
 
 float initial_gradient(int64_t index);  // of the flattened tensor
@@ -105,7 +126,9 @@ float initial_gradient(int64_t index);  // of the flattened tensor
 struct Twin : Results<double> {
   std::vector<double> q, k, v, d_out;  // the f32 data, row-major
   std::vector<double> weights;         // [B,Hq,T,S]
-  std::vector<char> seen;              // [B,T,S], by Instance::visible
+  std::vector<double> bias, gate, w;   // empty where there is none
+  std::vector<double> raw, masked;     // [B,Hq,T,S]: scores before softcap and bias, and after
+  std::vector<char> seen;              // [B,Hq,T,S], by Problem::visible
 };
 Twin run_twin(const Problem& problem);
 

@@ -113,17 +113,31 @@ HWY_NOINLINE void mix(F d, Rows rows, int64_t keys, int64_t columns, const float
   }
 }
 
+// Which pairs of a tile are hidden: by its queries' runs of visible keys, and by rows of terms where -inf says so.
+struct Hiding {
+  const float *low, *high;  // of each query
+  const float* extra;       // [key][query], from the tile's first key on; null: none
+
+  // The lanes of vector n that see the key; `row` counts keys from the tile's first.
+  HWY_INLINE hn::Mask<F> seen_by(F d, int64_t key, int64_t row, int64_t n) const {
+    const auto mask = seen(d, key, low + n, high + n);
+    if (!extra) return mask;
+    const V hidden = hn::Set(d, -std::numeric_limits<float>::infinity());
+    return hn::AndNot(hn::Eq(hn::Load(d, extra + row * kTile + n), hidden), mask);
+  }
+};
+
 // The same where a weight may be zero only because its key is hidden, and rows hold NaN or infinity: a hidden key is
 // left out instead of being multiplied by zero. Rare, so plain.
 template <int NV, Before B>
 HWY_NOINLINE void mix_carefully(F d, Rows rows, int64_t first_key, int64_t keys, int64_t columns, const float* weights,
-                                const float* factor, const float* low, const float* high, float* out) {
+                                const float* factor, const Hiding& hiding, float* out) {
   for (int64_t n = 0; n < NV * kLanes; n += kLanes) {
     for (int64_t c = 0; c < columns; ++c) {
       V acc = before<B>(d, out + c * kTile + n, factor + n);
       for (int64_t i = 0; i < keys; ++i) {
         const V mixed = hn::MulAdd(hn::Set(d, rows.row(i)[c]), hn::Load(d, weights + i * kTile + n), acc);
-        acc = hn::IfThenElse(seen(d, first_key + i, low + n, high + n), mixed, acc);
+        acc = hn::IfThenElse(hiding.seen_by(d, first_key + i, i, n), mixed, acc);
       }
       hn::Store(acc, d, out + c * kTile + n);
     }
@@ -206,6 +220,10 @@ inline KeyRange start_tiles(const AttentionPlan& plan, int64_t b, int64_t t0, in
     tile.started = false;
     if (plan.visibility().everything()) {
       tile.keys = {0, plan.shape().S, 0, plan.shape().S};
+      if (!plan.stages().plain()) {
+        std::fill_n(low + i * kTile, kTile, 0.0f);
+        std::fill_n(high + i * kTile, kTile, static_cast<float>(plan.shape().S));
+      }
     } else {
       tile.keys = tile_range(plan.visibility(), b, t0 + i * kTile, tile.count, low + i * kTile, high + i * kTile);
     }
@@ -219,34 +237,36 @@ inline KeyRange start_tiles(const AttentionPlan& plan, int64_t b, int64_t t0, in
   return range;
 }
 
+// Rows from `first` on, as they are stored; they follow each other as far as KvView::run says.
 template <class T>
 RowsOf<T> stored_rows(const KvView& kv, int64_t b, int64_t h, int64_t first) {
-  const View<const T, 4> rows = kv.rows<T>();
-  return {rows.at(b, h, first), rows.stride(2)};
+  return {kv.row<T>(b, h, first), kv.strides()[2]};
 }
 
 template <class T>
-void widen_stored_rows(F d, const KvView& kv, int64_t b, int64_t h, int64_t first, int64_t count, float* block) {
-  const RowsOf<T> from = stored_rows<T>(kv, b, h, first);
-  widen_rows(d, from.data, from.stride, count, kv.shape(3), block, kv.shape(3));
+void gather_rows(F d, const KvView& kv, int64_t b, int64_t h, int64_t first, int64_t count, float* block) {
+  const int64_t columns = kv.shape(3);
+  for (int64_t end = first + count, run; first < end; first += run, block += run * columns) {
+    run = kv.run(first, end - first);
+    const RowsOf<T> from = stored_rows<T>(kv, b, h, first);
+    widen_rows(d, from.data, from.stride, run, columns, block, columns);
+  }
 }
 
 // Rows of keys or values [first, first + count) of one head in f32: where they lie, or gathered into `block`, as they
-// have to be where they are stored in 16 bits.
+// have to be where they are stored in 16 bits or in blocks.
 inline Rows kv_rows(F d, const KvView& kv, int64_t b, int64_t h, int64_t first, int64_t count, float* block,
                     bool gather) {
   if (!gather) return stored_rows<float>(kv, b, h, first);
   switch (kv.dtype()) {
-    case DType::f32: {
-      const Rows from = stored_rows<float>(kv, b, h, first);
-      copy_rows(from.data, from.stride, count, kv.shape(3), block, kv.shape(3));
+    case DType::f32:
+      gather_rows<float>(d, kv, b, h, first, count, block);
       break;
-    }
     case DType::bf16:
-      widen_stored_rows<BFloat16>(d, kv, b, h, first, count, block);
+      gather_rows<BFloat16>(d, kv, b, h, first, count, block);
       break;
     case DType::f16:
-      widen_stored_rows<Float16>(d, kv, b, h, first, count, block);
+      gather_rows<Float16>(d, kv, b, h, first, count, block);
       break;
   }
   return {block, kv.shape(3)};

@@ -1,0 +1,216 @@
+// What becomes of a score between the product and the softmax: softcap, ALiBi, bias, boolean mask; and dropout's draw.
+// Scores are in base 2 here. Bias and mask, which lie [query][key] in memory, are brought into a tile [key][query],
+// where -inf says 'hidden'.
+#if defined(HEED_KERNELS_ATTENTION_STAGES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_ATTENTION_STAGES_INL_H_
+#undef HEED_KERNELS_ATTENTION_STAGES_INL_H_
+#else
+#define HEED_KERNELS_ATTENTION_STAGES_INL_H_
+#endif
+
+#include <limits>
+#include <numbers>
+
+#include "heed/kernels/attention/attention.h"
+#include "heed/kernels/attention/blocks.h"
+#include "heed/kernels/attention/tiles-inl.h"
+#include "heed/kernels/tanh-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+constexpr float kHidden = -std::numeric_limits<float>::infinity();
+
+// The stages of one head's scores.
+struct HeadStages {
+  float factor;  // of the product: scale * log2(e), or scale / softcap where tanh comes first
+  float cap;     // softcap * log2(e); 0: none
+  float slope;   // of ALiBi, times log2(e); 0: none
+  // Rows of the head, with their strides; null: none.
+  const float* bias;
+  int64_t bias_t, bias_s;
+  const bool* dense;
+  int64_t dense_t, dense_s;
+  Dropout dropout;
+  int64_t head;  // b * Hq + h, for dropout
+
+  HeadStages(const AttentionPlan& plan, const AttentionInputs& in, int64_t b, int64_t h)
+      : dropout(plan.stages().dropout), head(b * plan.shape().Hq + h) {
+    constexpr float kLog2e = std::numbers::log2e_v<float>;
+    const AttentionPlan::Stages& stages = plan.stages();
+    factor = stages.softcap == 0 ? plan.scale() * kLog2e : plan.scale() / stages.softcap;
+    cap = stages.softcap * kLog2e;
+    slope = stages.slopes.empty() ? 0 : stages.slopes[static_cast<size_t>(h)] * kLog2e;
+    const View<const float, 4> wide = spread(in.bias, plan.shape());
+    bias = wide.at(b, h);
+    bias_t = wide.stride(2);
+    bias_s = wide.stride(3);
+    dense = stages.dense.at(b, h);
+    dense_t = stages.dense.stride(2);
+    dense_s = stages.dense.stride(3);
+  }
+
+  bool hides() const { return bias || dense; }  // pairs, beside the runs of visible keys
+};
+
+// The numbers of a head and of a block of queries that the stages read: w, scaled as the product's queries are, and
+// where each of `queries` queries stands.
+inline void load_head_numbers(const AttentionPlan& plan, const AttentionInputs& in, const HeadStages& stages, int64_t b,
+                              int64_t h, int64_t t0, int64_t queries, const StageScratch& to) {
+  const AttentionShape& s = plan.shape();
+  for (int64_t a = 0; plan.stages().additive && a < round_up(s.D, kMaxLanes); ++a) {
+    to.w[a] = a < s.D ? in.w(h, a) * stages.factor : 0;
+  }
+  for (int64_t i = 0; !plan.stages().slopes.empty() && i < queries; ++i) {
+    to.position[i] = static_cast<float>(plan.visibility().position(b, std::min(t0 + i, s.T - 1)));
+  }
+}
+
+// The softcap: x <- cap tanh(x).
+template <int N>
+HWY_INLINE void cap_scores(F d, const HeadStages& stages, V (&x)[N]) {
+  if (stages.cap == 0) return;
+  tanh(d, x);
+  for (int i = 0; i < N; ++i) x[i] = hn::Mul(x[i], hn::Set(d, stages.cap));
+}
+
+// ALiBi, bias and boolean mask on R rows of a tile, from `key` on. position: where the tile's queries stand; extra:
+// the rows of what load_extra made.
+template <int R, int NV>
+HWY_INLINE void add_terms(F d, const HeadStages& stages, int64_t key, const float* position, const float* extra,
+                          V (&x)[R * NV]) {
+  if (stages.slope != 0) {
+    for (int i = 0; i < R * NV; ++i) {
+      const V at = hn::Set(d, static_cast<float>(key + i / NV));
+      const V distance = hn::Abs(hn::Sub(hn::Load(d, position + i % NV * kLanes), at));
+      x[i] = hn::NegMulAdd(hn::Set(d, stages.slope), distance, x[i]);
+    }
+  }
+  if (stages.hides()) {
+    const V hidden = hn::Set(d, kHidden);
+    for (int i = 0; i < R * NV; ++i) {
+      const V term = hn::Load(d, extra + i / NV * kTile + i % NV * kLanes);
+      // Chosen, not added: a hidden score may be NaN.
+      x[i] = hn::IfThenElse(hn::Eq(term, hidden), hidden, hn::Add(x[i], term));
+    }
+  }
+}
+
+// One query's bias (or 0) where the mask lets it see, and -inf where not, for `keys` keys.
+inline void masked_bias(F d, const HeadStages& stages, int64_t t, int64_t first, int64_t keys, float* to) {
+  const float* bias = stages.bias ? stages.bias + t * stages.bias_t + first * stages.bias_s : nullptr;
+  const bool* visible = stages.dense + t * stages.dense_t + first * stages.dense_s;
+  int64_t i = 0;
+  if (stages.dense_s == 1 && (!bias || stages.bias_s == 1)) {
+    const hn::Rebind<uint8_t, F> d8;
+    const hn::RebindToSigned<F> di;
+    for (; i + kLanes <= keys; i += kLanes) {
+      const auto seen = hn::PromoteTo(di, hn::LoadU(d8, reinterpret_cast<const uint8_t*>(visible + i)));
+      const V value = bias ? hn::LoadU(d, bias + i) : hn::Zero(d);
+      const auto mask = hn::RebindMask(d, hn::Ne(seen, hn::Zero(di)));
+      hn::StoreU(hn::IfThenElse(mask, value, hn::Set(d, kHidden)), d, to + i);
+    }
+  }
+  for (; i < keys; ++i) {
+    const float value = bias ? bias[i * stages.bias_s] : 0;
+    to[i] = visible[i * stages.dense_s] ? value : kHidden;
+  }
+}
+
+// The term of every pair of `count` queries from t on, and `keys` keys from `first` on, into extra[key][query].
+// Returns whether some pair may be visible.
+inline bool load_extra(F d, const HeadStages& stages, int64_t t, int64_t count, int64_t first, int64_t keys,
+                       float* stage, float* extra) {
+  const V log2e = hn::Set(d, std::numbers::log2e_v<float>);
+  for (int64_t n = 0; n < count; n += kLanes) {
+    const int64_t queries = std::min(kLanes, count - n);
+    Rows rows{stage, keys};
+    if (stages.dense || stages.bias_s != 1) {
+      for (int64_t i = 0; i < kLanes; ++i) {
+        const int64_t query = t + n + std::min(i, queries - 1);
+        if (stages.dense) {
+          masked_bias(d, stages, query, first, keys, stage + i * keys);
+        } else {
+          std::fill_n(stage + i * keys, keys, stages.bias[query * stages.bias_t]);
+        }
+      }
+      transpose_in(d, rows.data, rows.stride, keys, log2e, extra + n, kTile);
+    } else {
+      rows = {stages.bias + (t + n) * stages.bias_t + first, stages.bias_t};
+      rows_to_lanes(d, rows, queries, keys, log2e, extra + n, stage);
+    }
+  }
+  // What is not equal to -inf is visible, NaN too: Highway's Ne would not say so.
+  auto visible = hn::Gt(hn::Zero(d), hn::Zero(d));
+  for (int64_t n = 0; n < count; n += kLanes) {
+    for (int64_t i = 0; i < keys; ++i) {
+      visible = hn::Or(visible, hn::Not(hn::Eq(hn::Load(d, extra + i * kTile + n), hn::Set(d, kHidden))));
+    }
+  }
+  return !hn::AllFalse(d, visible);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+using VU = hn::Vec<hn::RebindToUnsigned<F>>;
+
+// The two halves of 32 x 32 bit products.
+HWY_INLINE void multiply_wide(VU x, uint32_t factor, VU& high, VU& low) {
+  const hn::RebindToUnsigned<F> du;
+  const hn::Repartition<uint64_t, F> du64;
+  const VU m = hn::Set(du, factor);
+  const auto even = hn::MulEven(x, m);
+  const auto odd = hn::MulEven(hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(du64, x))), m);
+  high = hn::OddEven(hn::BitCast(du, odd), hn::BitCast(du, hn::ShiftRight<32>(even)));
+  low = hn::OddEven(hn::BitCast(du, hn::ShiftLeft<32>(odd)), hn::BitCast(du, even));
+}
+
+// heed::philox, a counter a lane.
+HWY_INLINE void philox_lanes(VU (&c)[4], uint64_t key) {
+  const hn::RebindToUnsigned<F> du;
+  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    VU high0, low0, high1, low1;
+    multiply_wide(c[0], 0xD2511F53u, high0, low0);
+    multiply_wide(c[2], 0xCD9E8D57u, high1, low1);
+    c[0] = hn::Xor(hn::Xor(high1, c[1]), hn::Set(du, k0));
+    c[1] = low1;
+    c[2] = hn::Xor(hn::Xor(high0, c[3]), hn::Set(du, k1));
+    c[3] = low0;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+}
+#endif
+
+// Dropout's draw for a vector of queries from t on, and `keys` keys from `first` on: keep[key][query] has all bits set
+// where a pair is kept, and none where it is dropped.
+inline void draw_kept(F d, const HeadStages& stages, int64_t t, int64_t first, int64_t keys, float* keep) {
+#if HWY_TARGET == HWY_SCALAR
+  (void)d;
+  for (int64_t i = 0; i < keys; ++i) {
+    const uint32_t bits = stages.dropout.keeps(stages.head, t, first + i) ? ~0u : 0u;
+    std::memcpy(keep + i * kTile, &bits, sizeof(bits));
+  }
+#else
+  const hn::RebindToUnsigned<F> du;
+  const hn::RebindToSigned<F> di;
+  const auto last_dropped = hn::Set(di, static_cast<int32_t>(stages.dropout.threshold()) - 1);
+  constexpr int64_t kDraw = Dropout::kKeysADraw;
+  for (int64_t from = first / kDraw * kDraw; from < first + keys; from += kDraw) {
+    const Block4 counter = Dropout::counter(stages.head, t, from);
+    VU words[4] = {hn::Set(du, counter[0]), hn::Iota(du, counter[1]), hn::Set(du, counter[2]), hn::Set(du, counter[3])};
+    philox_lanes(words, stages.dropout.seed);
+    for (int64_t j = std::max<int64_t>(0, first - from); j < std::min(kDraw, first + keys - from); ++j) {
+      const VU word = words[j / 2];
+      const VU bits = j % 2 == 0 ? hn::And(word, hn::Set(du, 0xFFFFu)) : hn::ShiftRight<16>(word);
+      const auto kept = hn::VecFromMask(di, hn::Gt(hn::BitCast(di, bits), last_dropped));
+      hn::Store(hn::BitCast(d, kept), d, keep + (from + j - first) * kTile);
+    }
+  }
+#endif
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
