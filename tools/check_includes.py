@@ -12,7 +12,8 @@ import sys
 MAY_INCLUDE = {
     "heed/base": [],
     "heed/kernels/vec-inl.h": ["heed/base"],
-    "heed/kernels/attention": ["heed/kernels/vec-inl.h"],
+    "heed/kernels/tanh-inl.h": ["heed/kernels/vec-inl.h"],
+    "heed/kernels/attention": ["heed/kernels/tanh-inl.h"],
     "heed/kernels": ["heed/kernels/attention"],
     "heed/kernels/reference": ["heed/kernels"],
     "heed/tensor": ["heed/base"],
@@ -54,7 +55,7 @@ OWNED = [
 ]
 
 # Beside *_test.cc and testing.{h,cc}, what only tests use.
-TEST_SUPPORT = ["heed/kernels/attention/error_bounds.h"]
+TEST_SUPPORT = ["heed/kernels/attention/error_bounds.h", "heed/kernels/attention/observe_testing.h"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -1,15 +1,18 @@
 #pragma once
-// Numbers of 16 bits, for storage: BFloat16 (the upper half of an f32) and Float16 (IEEE binary16). Arithmetic is done
-// in f32; going there is exact, coming back rounds to the nearest, ties to even.
+// What numbers are stored as (DType), and those of 16 bits, for storage only: BFloat16 (the upper half of an f32) and
+// Float16 (IEEE binary16). Arithmetic is done in f32; going there is exact, coming back rounds to the nearest, ties to
+// even.
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 namespace heed {
 
-enum class DType : uint8_t { f32, bf16, f16 };
+enum class DType : uint8_t { f32, bf16, f16, f64, i32 };
 
 constexpr const char* name_of(DType dtype) {
-  return dtype == DType::f32 ? "f32" : dtype == DType::bf16 ? "bf16" : "f16";
+  constexpr const char* kNames[] = {"f32", "bf16", "f16", "f64", "i32"};
+  return kNames[static_cast<size_t>(dtype)];
 }
 
 struct BFloat16 {
@@ -56,6 +59,10 @@ struct Float16 {
 
 template <class T>
 inline constexpr DType kDType = DType::f32;
+template <>
+inline constexpr DType kDType<double> = DType::f64;
+template <>
+inline constexpr DType kDType<int32_t> = DType::i32;
 template <>
 inline constexpr DType kDType<BFloat16> = DType::bf16;
 template <>

@@ -549,8 +549,11 @@ class BackwardChunk {
                               mem_.w,
                               mem_.d_scores + at * block_ + (tile.first - first) * kTile,
                               careful ? mem_.hidden : nullptr};
+    // dw is a sum over all pairs: tile by tile, so that rounding does not grow with their number.
+    std::fill_n(mem_.dw, mem_.width, 0.0f);
     additive_gradients(d_, pairs,
-                       {mem_.dq + at * mem_.width, mem_.dk + (tile.first - keys_.begin) * mem_.width, w_partial(h_)});
+                       {mem_.dq + at * mem_.width, mem_.dk + (tile.first - keys_.begin) * mem_.width, mem_.dw});
+    for (int64_t a = 0; a < s_.D; ++a) w_partial(h_)[a] += mem_.dw[a];
     tile.started = true;
   }
 

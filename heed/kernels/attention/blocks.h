@@ -141,7 +141,7 @@ struct BackwardScratch {
   float *max, *delta, *low, *high;  // a number a query
   float *keys, *values;             // the task's rows, where they have to be gathered
   float *dk, *dv;                   // of the task's keys, rows padded to whole vectors
-  float *dq, *w, *hidden;           // for the additive score: dQ as rows, w, hidden pairs of a tile
+  float *dq, *w, *dw, *hidden;      // for the additive score: dQ as rows, w, dw and hidden pairs of a tile
   float* d_bias;                    // [key][query] of a tile
   float* d_bias_keys;               // [head of the group][key of the task], where one row of bias serves all queries
   float* gate;                      // a number a query: dO . O before the gate
@@ -177,6 +177,7 @@ struct BackwardScratch {
     dv = carve.take(chunk * width_v);
     dq = carve.take(additive ? queries * width : 0);
     w = carve.take(additive ? width : 0);
+    dw = carve.take(additive ? width : 0);
     hidden = carve.take(additive ? kMaxTile * keys_n : 0);
     d_bias = carve.take(bias ? kMaxTile * keys_n : 0);
     d_bias_keys = carve.take(bias ? s.Hq / s.Hk * chunk : 0);

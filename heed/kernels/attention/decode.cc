@@ -262,6 +262,9 @@ void decode_chunk(const ForwardCall& call, int64_t b, int64_t hk, KeyRange chunk
       return decode_keys<BFloat16>(d, call, b, hk, begin, keys, mem);
     case DType::f16:
       return decode_keys<Float16>(d, call, b, hk, begin, keys, mem);
+    case DType::f64:
+    case DType::i32:
+      assert(false);  // no KvView has these
   }
 }
 

@@ -192,7 +192,7 @@ class RowBounds {
       add(bounds_.dk, key * D_, q, D_, with_sum(per_key_), typical);
       return;
     }
-    const double all_terms = kUnit * static_cast<double>(n_.B * n_.T + n_.S + 12);
+    const double all_terms = kUnit * static_cast<double>(n_.B * n_.T * n_.S + 12);
     for (size_t a = 0; a < D_; ++a) {
       const double t = std::tanh(q[a] + k[a]), g = w_[a] * (1 - t * t);
       const double g_error = 12 * kUnit * std::abs(w_[a]) * (size + error);
@@ -266,7 +266,7 @@ inline Bounds error_bounds(const Problem& problem, const Twin& twin) {
   bounds.dv = bound_of_gradient(twin.dv.size(), T * x.group());
   bounds.d_bias = bound_of_gradient(twin.d_bias.size(), B * Hq * T * S).worst;
   bounds.d_head_gate = bound_of_gradient(twin.d_head_gate.size(), B * T + S).worst;
-  bounds.dw = bound_of_gradient(twin.dw.size(), B * T + S).worst;
+  bounds.dw = bound_of_gradient(twin.dw.size(), B * T * S).worst;
   for (int64_t b = 0; b < B; ++b)
     for (int64_t h = 0; h < Hq; ++h)
       for (int64_t t = 0; t < T; ++t) RowBounds(problem, twin, bounds, b, h, t);

@@ -32,10 +32,12 @@ struct ObserveCall {
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-template <int R, int NV>
+enum class Score { product, additive };
+
+template <int R, int NV, Score kScore>
 HWY_INLINE void score_rows(F d, Rows k, int64_t D, const float* q, const float* w, float* scores) {
   V s[R][NV];
-  if (w) {
+  if constexpr (kScore == Score::additive) {
     additive_rows<R, NV>(d, k.data, k.stride, D, q, w, s);
   } else {
     product_rows<R, NV>(d, k.data, k.stride, D, q, s);
@@ -43,12 +45,13 @@ HWY_INLINE void score_rows(F d, Rows k, int64_t D, const float* q, const float* 
   for (int i = 0; i < R * NV; ++i) hn::Store(s[i / NV][i % NV], d, scores + i / NV * kTile + i % NV * kLanes);
 }
 
-// S^T for `keys` rows of K, before any stage; w: null, or of the additive score.
-template <int NV>
+// S^T for `keys` rows of K, before any stage.
+template <int NV, Score kScore>
 HWY_NOINLINE void tile_scores(F d, Rows k, int64_t keys, int64_t D, const float* q, const float* w, float* scores) {
+  constexpr int R = kScore == Score::additive ? 2 : 4;
   int64_t i = 0;
-  for (; i + 4 <= keys; i += 4) score_rows<4, NV>(d, {k.row(i), k.stride}, D, q, w, scores + i * kTile);
-  for (; i < keys; ++i) score_rows<1, NV>(d, {k.row(i), k.stride}, D, q, w, scores + i * kTile);
+  for (; i + R <= keys; i += R) score_rows<R, NV, kScore>(d, {k.row(i), k.stride}, D, q, w, scores + i * kTile);
+  for (; i < keys; ++i) score_rows<1, NV, kScore>(d, {k.row(i), k.stride}, D, q, w, scores + i * kTile);
 }
 
 // What a tile's scores meet on their way to `stage`.
@@ -123,7 +126,17 @@ HWY_NOINLINE void tile_weights(F d, const Tile& tile, const TileSoftmax& of, flo
   if (i < tile.rows) weigh_rows<1, NV, kHides>(d, tile, of, i, scores + i * kTile, received + i * kLanes);
 }
 
-// The sum, times `share`, and the maximum over `keys` rows of weights.
+// The keys of a map's columns, of which there are two sizes.
+struct ColumnKeys {
+  Pools pools;
+  float narrow, wide;  // 1 / the keys of a column
+
+  explicit ColumnKeys(const Pools& keys)
+      : pools(keys), narrow(1.0f / static_cast<float>(keys.each)), wide(1.0f / static_cast<float>(keys.each + 1)) {}
+  float share(int64_t size) const { return size == pools.each ? narrow : wide; }
+};
+
+// The mean and the maximum over `keys` rows of weights, of which a column may have more elsewhere.
 template <int NV>
 HWY_INLINE void pool_keys(F d, const float* weights, int64_t keys, float share, float* sums, float* maxima) {
   V sum[NV], max[NV];
@@ -142,20 +155,40 @@ HWY_INLINE void pool_keys(F d, const float* weights, int64_t keys, float share, 
   }
 }
 
+// The weights of a tile, pooled over the keys of each column, from column `first` on: [column][query]. Returns how many
+// there are.
+template <int NV>
+HWY_NOINLINE int64_t pool_columns(F d, const ColumnKeys& of, const Tile& tile, int64_t first, const float* weights,
+                                  float* sums, float* maxima) {
+  int64_t columns = 0, begin = of.pools.begin(first);
+  for (int64_t row = 0; row < tile.rows; ++columns) {
+    const int64_t end = of.pools.end(first + columns), last = std::min(end - tile.first, tile.rows);
+    pool_keys<NV>(d, weights + row * kTile, last - row, of.share(end - begin), sums + columns * kTile,
+                  maxima + columns * kTile);
+    row = last;
+    begin = end;
+  }
+  return columns;
+}
+
 enum class Pooling { mean, max };
 
-// A row of `columns` cells joins a row of the map. NaN stays.
+// Rows of `columns` cells, a query each, join their rows of the map. NaN stays.
 template <Pooling P>
-HWY_INLINE void join_row(F d, const float* cells, int64_t columns, float* map) {
-  int64_t c = 0;
-  for (; c + kLanes <= columns; c += kLanes) {
-    const V x = hn::LoadU(d, cells + c), old = hn::LoadU(d, map + c);
-    const auto larger = hn::Or(hn::Gt(x, old), hn::IsNaN(x));
-    hn::StoreU(P == Pooling::mean ? hn::Add(old, x) : hn::IfThenElse(larger, x, old), d, map + c);
-  }
-  for (; c < columns; ++c) {
-    const float x = cells[c], old = map[c];
-    map[c] = P == Pooling::mean ? old + x : x > old || std::isnan(x) ? x : old;
+HWY_NOINLINE void join_rows(F d, const float* cells, int64_t queries, int64_t columns, const int64_t* rows, float* map,
+                            int64_t stride) {
+  for (int64_t i = 0; i < queries; ++i, cells += columns) {
+    float* to = map + rows[i] * stride;
+    int64_t c = 0;
+    for (; c + kLanes <= columns; c += kLanes) {
+      const V x = hn::LoadU(d, cells + c), old = hn::LoadU(d, to + c);
+      const auto larger = hn::Or(hn::Gt(x, old), hn::IsNaN(x));
+      hn::StoreU(P == Pooling::mean ? hn::Add(old, x) : hn::IfThenElse(larger, x, old), d, to + c);
+    }
+    for (; c < columns; ++c) {
+      const float x = cells[c], old = to[c];
+      to[c] = P == Pooling::mean ? old + x : x > old || std::isnan(x) ? x : old;
+    }
   }
 }
 
@@ -172,17 +205,15 @@ class ObserveChunk {
         h_(h),
         hk_(h / (s_.Hq / s_.Hk)),
         row_pools_(query_pools(s_, to_)),
-        column_pools_(key_pools(s_, to_)),
+        column_keys_(key_pools(s_, to_)),
         mem_(plan_, scratch),
         stages_(plan_, in_, b, h) {
-    const Pools chunks(column_pools_.count, call.plan.key_chunks());
+    const Pools chunks(column_keys_.pools.count, call.plan.key_chunks());
     columns_ = {chunks.begin(chunk), chunks.end(chunk)};
-    keys_ = {column_pools_.begin(columns_.begin), column_pools_.begin(columns_.end)};
+    keys_ = {column_keys_.pools.begin(columns_.begin), column_keys_.pools.begin(columns_.end)};
     if (wants_map(to_)) {
-      const int64_t N = map_of(to_).shape(3), made = column_pools_.count;
+      const int64_t N = map_of(to_).shape(3), made = column_keys_.pools.count;
       own_ = {ceil_div(columns_.begin * N, made), ceil_div(columns_.end * N, made)};
-      narrow_ = 1.0f / static_cast<float>(column_pools_.each);
-      wide_ = 1.0f / static_cast<float>(column_pools_.each + 1);
     }
   }
 
@@ -294,8 +325,10 @@ class ObserveChunk {
   void score(int64_t i, Rows k, AttentionStage stage) {
     const Tile& tile = tiles_[i];
     const AttentionPlan::Stages& asked = plan_.stages();
-    (tile.vectors == 2 ? tile_scores<2> : tile_scores<1>)(d_, k, tile.rows, s_.D, mem_.q + i * kTile * s_.D,
-                                                          asked.additive ? mem_.stages.w : nullptr, mem_.scores);
+    const auto scores = asked.additive
+                            ? (tile.vectors == 2 ? tile_scores<2, Score::additive> : tile_scores<1, Score::additive>)
+                            : (tile.vectors == 2 ? tile_scores<2, Score::product> : tile_scores<1, Score::product>);
+    scores(d_, k, tile.rows, s_.D, mem_.q + i * kTile * s_.D, mem_.stages.w, mem_.scores);
     if (stage == AttentionStage::raw || (asked.softcap == 0 && asked.slopes.empty() && !stages_.hides())) return;
     const TileStages to{stages_, mem_.stages.position + i * kTile, mem_.stages.extra, stage};
     (tile.vectors == 2 ? tile_stages<2> : tile_stages<1>)(d_, tile, to, mem_.scores);
@@ -314,42 +347,29 @@ class ObserveChunk {
     return {mem_.low + i * kTile, mem_.high + i * kTile, stages_.hides() ? mem_.stages.extra : nullptr};
   }
 
-  // The weights of tile i, pooled over the keys of each column, join their rows of the map.
+  // The weights of tile i join the map.
   void pool_tile(int64_t i) {
     const Tile& tile = tiles_[i];
-    const int64_t first = column_pools_.of(tile.first);
-    int64_t columns = 0;
-    for (int64_t row = 0; row < tile.rows; ++columns) {
-      const int64_t end = column_pools_.end(first + columns), size = end - column_pools_.begin(first + columns);
-      const int64_t keys = std::min(end - tile.first, tile.rows) - row;
-      const float share = size == column_pools_.each ? narrow_ : wide_;
-      (tile.vectors == 2 ? pool_keys<2> : pool_keys<1>)(d_, mem_.scores + row * kTile, keys, share,
-                                                        mem_.sums + columns * kTile, mem_.maxima + columns * kTile);
-      row += keys;
-    }
-    for_maps([&](const View<float, 4>& map, Pooling pooling) {
-      for (int64_t n = 0; n < tile.count; n += kLanes) {
-        join(i * kTile + n, std::min(kLanes, tile.count - n), first, columns, n, map, pooling);
-      }
-    });
-  }
-
-  // Columns of the vector that begins at lane n of a tile, and at query `at` of the block.
-  void join(int64_t at, int64_t queries, int64_t first, int64_t columns, int64_t n, const View<float, 4>& map,
-            Pooling pooling) {
-    const bool mean = pooling == Pooling::mean;
-    const V factor = mean ? hn::Load(d_, mem_.share + at) : hn::Set(d_, 1.0f);
-    transpose_out(d_, (mean ? mem_.sums : mem_.maxima) + n, kTile, columns, factor, mem_.stage, columns);
-    for (int64_t j = 0; j < queries; ++j) {
-      float* to = map.at(b_, h_, rows_[at + j], own_.begin + first - columns_.begin);
-      (mean ? join_row<Pooling::mean> : join_row<Pooling::max>)(d_, mem_.stage + j * columns, columns, to);
+    const int64_t first = column_keys_.pools.of(tile.first);
+    const auto pool = tile.vectors == 2 ? pool_columns<2> : pool_columns<1>;
+    const int64_t columns = pool(d_, column_keys_, tile, first, mem_.scores, mem_.sums, mem_.maxima);
+    for (int64_t n = 0; n < tile.count; n += kLanes) {
+      const int64_t at = i * kTile + n, queries = std::min(kLanes, tile.count - n);
+      for_maps([&](const View<float, 4>& map, Pooling pooling) {
+        const bool mean = pooling == Pooling::mean;
+        const V factor = mean ? hn::Load(d_, mem_.share + at) : hn::Set(d_, 1.0f);
+        transpose_out(d_, (mean ? mem_.sums : mem_.maxima) + n, kTile, columns, factor, mem_.stage, columns);
+        (mean ? join_rows<Pooling::mean>
+              : join_rows<Pooling::max>)(d_, mem_.stage, queries, columns, rows_ + at,
+                                         map.at(b_, h_, 0, own_.begin + first - columns_.begin), map.stride(2));
+      });
     }
   }
 
   // A map that is larger than T x S was made smaller, at the beginning of what this task owns of it. From the end on,
   // every cell finds what it repeats before that is overwritten.
   void stretch(const View<float, 4>& map) const {
-    const int64_t M = map.shape(2), N = map.shape(3), made = column_pools_.count;
+    const int64_t M = map.shape(2), N = map.shape(3), made = column_keys_.pools.count;
     for (int64_t i = 0; N > made && i < row_pools_.count; ++i) {
       float* row = map.at(b_, h_, i, own_.begin);
       for (int64_t j = own_.end - 1; j >= own_.begin; --j) {
@@ -406,13 +426,13 @@ class ObserveChunk {
   const View<const float, 4>& stats_;
   const AttentionObservations& to_;
   const int64_t b_, h_, hk_;
-  const Pools row_pools_, column_pools_;
+  const Pools row_pools_;
+  const ColumnKeys column_keys_;
   const ObserveScratch mem_;
   const HeadStages stages_;
   const F d_;
-  KeyRange keys_, columns_;      // of this chunk; columns before they are stretched
-  KeyRange own_{0, 0};           // the columns of the map that this task writes
-  float narrow_ = 0, wide_ = 0;  // 1 / the keys of a column, of which there are two sizes
+  KeyRange keys_, columns_;  // of this chunk; columns before they are stretched
+  KeyRange own_{0, 0};       // the columns of the map that this task writes
   int64_t tiles_n_ = 0;
   Tile tiles_[kMaxQueries / kTile];
   int64_t rows_[kMaxQueries];  // of the map, a query

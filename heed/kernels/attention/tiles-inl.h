@@ -268,6 +268,9 @@ inline Rows kv_rows(F d, const KvView& kv, int64_t b, int64_t h, int64_t first, 
     case DType::f16:
       gather_rows<Float16>(d, kv, b, h, first, count, block);
       break;
+    case DType::f64:
+    case DType::i32:
+      assert(false);  // no KvView has these
   }
   return {block, kv.shape(3)};
 }

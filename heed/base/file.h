@@ -1,0 +1,50 @@
+#pragma once
+// Whole files: read, mapped, or written so that a reader sees the old one or the new one and never half of it.
+// POSIX only. Errors name the path, what was being done and what the system said.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace heed {
+
+// All bytes of a file, a pipe included. More than `limit` bytes are an error, and are not read.
+std::vector<std::byte> read_file(const std::string& path, uint64_t limit);
+
+// A file's bytes, read by the system as they are touched. A later rename over the path does not disturb it; a program
+// that shortens the file in place does.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// A file that appears under its name only when it is complete and on disk: written under a temporary name in the same
+// folder, synced, renamed, and the folder synced. Without commit(), after an error too, the temporary file is removed.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  void append(std::span<const std::byte> bytes);
+  void commit();
+
+ private:
+  std::string path_, temporary_;
+  int descriptor_ = -1;
+};
+
+void write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
+
+}  // namespace heed

@@ -1,0 +1,176 @@
+#include "heed/base/file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "heed/base/testing.h"
+
+namespace heed {
+namespace {
+
+using testing::bytes_of;
+using testing::error_of;
+using testing::TemporaryFolder;
+using testing::text_of;
+
+constexpr uint64_t kMany = 1 << 20;
+
+std::string pattern(size_t size) {
+  std::string text(size, ' ');
+  for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 131 >> 3);
+  return text;
+}
+
+// Writes fail past this size, as they do on a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST(File, WhatIsWrittenIsReadAndMapped) {
+  const TemporaryFolder folder;
+  for (size_t size : {0, 1, 4096, 65535, 65536, 65537, 300'000}) {
+    const std::string text = pattern(size);
+    write_file_atomically(folder.file("a"), bytes_of(text));
+    EXPECT_EQ(text_of(read_file(folder.file("a"), kMany)), text);
+    EXPECT_EQ(text_of(MappedFile(folder.file("a")).bytes()), text);
+    EXPECT_EQ(folder.count(), 1u) << "the temporary file is gone";
+  }
+}
+
+TEST(File, ReadsUpToTheLimitAndNotBeyond) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  write_file_atomically(path, bytes_of("12345"));
+  EXPECT_EQ(text_of(read_file(path, 5)), "12345");
+  EXPECT_EQ(error_of([&] { read_file(path, 4); }), path + ": has at least 5 bytes, expected at most 4");
+  write_file_atomically(path, {});
+  EXPECT_EQ(read_file(path, 0).size(), 0u);
+}
+
+// Its size is not known before it ends.
+TEST(File, ReadsADeviceUpToTheLimit) {
+  EXPECT_EQ(read_file("/dev/null", 10).size(), 0u);
+  EXPECT_TRUE(error_of([] { read_file("/dev/zero", 100'000); }).starts_with("/dev/zero: has at least 1"));
+}
+
+TEST(File, ErrorsNameThePathAndTheReason) {
+  const TemporaryFolder folder;
+  const std::string none = folder.file("none"), inside = folder.file("none/a");
+  EXPECT_EQ(error_of([&] { read_file(none, kMany); }), none + ": cannot open: No such file or directory");
+  EXPECT_EQ(error_of([&] { MappedFile mapped(none); }), none + ": cannot open: No such file or directory");
+  EXPECT_EQ(error_of([&] { MappedFile mapped(folder.path()); }), folder.path() + ": is not a regular file");
+  EXPECT_EQ(error_of([&] { read_file(folder.path(), kMany); }), folder.path() + ": cannot read: Is a directory");
+  EXPECT_EQ(error_of([&] { write_file_atomically(inside, {}); }),
+            inside + ": cannot create: No such file or directory");
+}
+
+TEST(MappedFile, MovesAndOutlivesItsName) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder.file("a"), bytes_of("first"));
+  write_file_atomically(folder.file("b"), bytes_of("second"));
+  MappedFile a(folder.file("a")), b(folder.file("b"));
+  write_file_atomically(folder.file("a"), bytes_of("third, over the name"));
+  EXPECT_EQ(text_of(a.bytes()), "first");
+  b = std::move(a);
+  EXPECT_EQ(text_of(b.bytes()), "first");
+  const MappedFile c(std::move(b));
+  EXPECT_EQ(text_of(c.bytes()), "first");
+  EXPECT_TRUE(b.bytes().empty());  // NOLINT(bugprone-use-after-move): that is what is tested
+}
+
+TEST(AtomicFile, KeepsTheOldFileUntilCommit) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  write_file_atomically(path, bytes_of("old"));
+  {
+    AtomicFile file(path);
+    file.append(bytes_of("new"));
+    EXPECT_EQ(text_of(read_file(path, kMany)), "old");
+  }
+  EXPECT_EQ(text_of(read_file(path, kMany)), "old") << "given up without commit";
+  EXPECT_EQ(folder.count(), 1u);
+  AtomicFile file(path);
+  file.append(bytes_of("ne"));
+  file.append(bytes_of("w"));
+  file.commit();
+  EXPECT_EQ(text_of(read_file(path, kMany)), "new");
+  EXPECT_EQ(folder.count(), 1u);
+}
+
+TEST(AtomicFile, TwoWritersDoNotMix) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  AtomicFile first(path), second(path);
+  first.append(bytes_of("first"));
+  second.append(bytes_of("second"));
+  second.commit();
+  EXPECT_EQ(text_of(read_file(path, kMany)), "second");
+  first.commit();
+  EXPECT_EQ(text_of(read_file(path, kMany)), "first");
+  EXPECT_EQ(folder.count(), 1u);
+}
+
+TEST(AtomicFile, AFailedWriteLeavesTheOldFileAndNoOther) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  write_file_atomically(path, bytes_of("old"));
+  {
+    const FileSizeLimit limit(1000);
+    EXPECT_EQ(error_of([&] { write_file_atomically(path, bytes_of(pattern(5000))); }),
+              path + ": cannot write: File too large");
+  }
+  EXPECT_EQ(text_of(read_file(path, kMany)), "old");
+  EXPECT_EQ(folder.count(), 1u);
+}
+
+TEST(AtomicFile, AFailedRenameLeavesNothingBehind) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  ASSERT_EQ(::mkdir(path.c_str(), 0777), 0);
+  EXPECT_EQ(error_of([&] { write_file_atomically(path, {}); }), path + ": cannot rename to: Is a directory");
+  EXPECT_EQ(folder.count(), 1u);
+}
+
+TEST(AtomicFile, HasTheModeOfAnOrdinaryFile) {
+  const TemporaryFolder folder;
+  const mode_t before = ::umask(027);
+  write_file_atomically(folder.file("a"), {});
+  ::umask(before);
+  struct stat status {};
+  ASSERT_EQ(::stat(folder.file("a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777u, 0640u);
+}
+
+TEST(AtomicFile, WritesIntoTheWorkingFolder) {
+  const TemporaryFolder folder;
+  const std::string before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  write_file_atomically("a", bytes_of("here"));
+  std::filesystem::current_path(before);
+  EXPECT_EQ(text_of(read_file(folder.file("a"), kMany)), "here");
+}
+
+}  // namespace
+}  // namespace heed

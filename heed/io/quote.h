@@ -1,0 +1,11 @@
+#pragma once
+// Text from a file, as an error message shows it: in quotes, on one line, and short.
+#include <string>
+#include <string_view>
+
+namespace heed::io {
+
+// 'name', with everything but printable ASCII as \xNN, cut with dots after 80 bytes.
+std::string quote(std::string_view text);
+
+}  // namespace heed::io

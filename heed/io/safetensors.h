@@ -1,0 +1,54 @@
+#pragma once
+// Named arrays in the safetensors format: a length, a JSON header, and the bytes of all arrays without gaps between
+// them. The reader checks all of it before it hands out anything. Not here: which names a model has (checkpoint.h).
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heed/base/file.h"
+#include "heed/io/element.h"
+
+namespace heed::io {
+
+struct TensorEntry {
+  std::string name;
+  ElementType type{};
+  Shape shape;
+  std::span<const std::byte> bytes;  // borrowed, row-major, little-endian; need not be aligned
+};
+
+struct SafetensorsContent {
+  std::vector<TensorEntry> tensors;             // sorted by name
+  std::map<std::string, std::string> metadata;  // `__metadata__`
+
+  // Null if there is none of this name.
+  const TensorEntry* find(std::string_view name) const;
+};
+
+// The entries borrow from `file`. `name` is what messages call it.
+SafetensorsContent parse_safetensors(std::span<const std::byte> file, const std::string& name);
+
+// A file that stays mapped for as long as its entries are used.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::string& path);
+  const std::vector<TensorEntry>& tensors() const { return content_.tensors; }
+  const std::map<std::string, std::string>& metadata() const { return content_.metadata; }
+  // Throws if there is none of this name.
+  const TensorEntry& at(std::string_view name) const;
+
+ private:
+  std::string path_;
+  MappedFile file_;
+  SafetensorsContent content_;
+};
+
+// Tensors in any order; in the file the widest elements come first, then the order is by name, and the first begins at
+// a multiple of 8 bytes. The file is there whole or not at all.
+void write_safetensors(const std::string& path, std::vector<TensorEntry> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace heed::io
