@@ -15,6 +15,7 @@
 #include "bench/measure.h"
 #include "bench/problem.h"
 #include "bench/report.h"
+#include "bench/tanh.h"
 #include "heed/kernels/attention/targets.h"
 
 namespace heed::bench {
@@ -59,8 +60,8 @@ std::function<void()> unfused_call(Unfused& unfused, Pass pass) {
 
 // What one row was measured as, round by round.
 struct RowSeries {
-  Series fused, unfused;
-  std::optional<Series> read, plain;
+  Series fused;
+  std::optional<Series> unfused = {}, read = {}, plain = {}, tanh = {};
 };
 
 // The rows of one case, each in rounds of its own unless they are long.
@@ -93,20 +94,28 @@ class CaseBench {
   void prepare_backward(const std::vector<Pass>& passes) {
     if (std::find(passes.begin(), passes.end(), Pass::backward) == passes.end()) return;
     problem_->forward_with_stats();
-    problem_->unfused().forward_keeping();
+    if (problem_->unfused()) problem_->unfused()->forward_keeping();
     if (plain_) plain_->forward_with_stats();
   }
 
   RowSeries measure_row(Pass pass) {
+    RowSeries row;
     std::vector<Trial> trials = {{fused_call(*problem_, pass)}};
+    std::vector<std::optional<Series>*> compared;  // where the series of the other trials go
+    const auto compare = [&](std::optional<Series>& to, Trial trial) {
+      trials.push_back(std::move(trial));
+      compared.push_back(&to);
+    };
     const std::vector<Bytes> bytes = problem_->keys_and_values();
-    if (pass == Pass::decode) trials.push_back({[&] { read_all(bytes, parallel_); }});
-    if (plain_) trials.push_back({fused_call(*plain_, pass)});
-    trials.push_back({unfused_call(problem_->unfused(), pass), Trial::Kind::baseline});
+    if (pass == Pass::decode) compare(row.read, {[&] { read_all(bytes, parallel_); }});
+    if (tanhs(case_) > 0) compare(row.tanh, {[&] { tanh_.run(parallel_); }});
+    if (plain_) compare(row.plain, {fused_call(*plain_, pass)});
+    if (Unfused* unfused = problem_->unfused()) {
+      compare(row.unfused, {unfused_call(*unfused, pass), Trial::Kind::baseline});
+    }
     std::vector<Series> series = measure(trials, clock_for(parallel_), [&] { return peak(); });
-    RowSeries row{series.front(), series.back(), {}, {}};
-    if (pass == Pass::decode) row.read = series[1];
-    if (plain_) row.plain = series[series.size() - 2];
+    row.fused = std::move(series.front());
+    for (size_t i = 0; i < compared.size(); ++i) *compared[i] = std::move(series[i + 1]);
     return row;
   }
 
@@ -116,7 +125,7 @@ class CaseBench {
     std::vector<Pass> timed;
     if (both || wanted(Pass::forward)) timed.push_back(Pass::forward);
     if (both || wanted(Pass::backward)) timed.push_back(Pass::backward);
-    Unfused& unfused = problem_->unfused();
+    Unfused& unfused = *problem_->unfused();  // no case with an extra comes here
     std::vector<Trial> trials;
     for (Pass pass : timed) {
       if (pass == Pass::forward && both) {
@@ -130,9 +139,9 @@ class CaseBench {
     const std::vector<Series> series = measure(trials, clock_for(parallel_), [&] { return peak(); });
     std::vector<std::pair<Pass, RowSeries>> rows;
     for (size_t i = 0; i < timed.size(); ++i) {
-      if (wanted(timed[i])) rows.push_back({timed[i], {series[2 * i], series[2 * i + 1], {}, {}}});
+      if (wanted(timed[i])) rows.push_back({timed[i], {series[2 * i], series[2 * i + 1]}});
     }
-    if (both) rows.push_back({Pass::forward_backward, {sum(series[0], series[2]), sum(series[1], series[3]), {}, {}}});
+    if (both) rows.push_back({Pass::forward_backward, {sum(series[0], series[2]), sum(series[1], series[3])}});
     return rows;
   }
 
@@ -145,12 +154,16 @@ class CaseBench {
     f.percent_of_peak = median_of(series.fused, [&](const Sample& s) { return 100 * work / s.seconds / s.yardstick; });
     f.percent_of_peak_quiet = 100 * work / best_seconds(series.fused) / best_yardstick(series.fused);
     f.peak_gflops = median_of(series.fused, [](const Sample& s) { return s.yardstick; });
-    f.ratio_to_unfused = median_time_ratio(series.unfused, series.fused);
+    if (series.unfused) f.ratio_to_unfused = median_time_ratio(*series.unfused, series.fused);
     if (series.read) f.percent_of_read = 100 * median_time_ratio(*series.read, series.fused);
     if (series.plain) {
       const double scores =
           static_cast<double>(visible_scores(case_)) / static_cast<double>(visible_scores(plain_case(case_)));
       f.time_per_score_ratio = median_time_ratio(series.fused, *series.plain) / scores;
+    }
+    if (series.tanh) {
+      const double probes = static_cast<double>(tanhs(case_)) / static_cast<double>(TanhProbe::count(parallel_));
+      f.percent_of_tanh = 100 * probes * median_time_ratio(*series.tanh, series.fused);
     }
     f.read_gbps = median(reads_);
     reads_.erase(reads_.begin(), reads_.begin() + 5);  // those after this row are those before the next
@@ -161,6 +174,7 @@ class CaseBench {
   ReadProbe& probe_;
   Case case_;
   std::unique_ptr<Problem> problem_, plain_;
+  TanhProbe tanh_;
   std::vector<double> reads_;
 };
 

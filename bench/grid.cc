@@ -18,8 +18,15 @@ const char* to_string(MaskKind mask) {
   return std::array{"none", "causal", "window128", "lengths"}[static_cast<size_t>(mask)];
 }
 
+const char* to_string(Extra extra) {
+  return std::array{"none", "alibi",  "dense",    "bias",    "dropout", "softcap",
+                    "top8", "map256", "additive", "paged16", "paged128"}[static_cast<size_t>(extra)];
+}
+
 Case plain_case(const Case& c) {
   Case wide = c;
+  wide.extra = Extra::none;
+  if (wide != c) return wide;
   wide.keys = DType::f32;
   if (c.T == 1) return wide;
   return wide != c || c.H != c.Hk || c.mask == MaskKind::window128 || c.mask == MaskKind::lengths ? Case{} : c;
@@ -54,6 +61,8 @@ double flops(Pass pass, const Case& c) {
   return static_cast<double>(per_score * c.D * visible_scores(c));
 }
 
+int64_t tanhs(const Case& c) { return c.extra == Extra::additive ? c.D * visible_scores(c) : 0; }
+
 std::string name(const Row& row) {
   const Case& c = row.problem;
   std::ostringstream text;
@@ -63,6 +72,7 @@ std::string name(const Row& row) {
   if (c.S != c.T) text << 'x' << c.S;
   text << ',' << c.D;
   if (c.keys != DType::f32) text << ' ' << name_of(c.keys);
+  if (c.extra != Extra::none) text << ' ' << to_string(c.extra);
   return text.str();
 }
 
@@ -70,6 +80,18 @@ namespace {
 
 void add_passes(std::vector<Row>& rows, const Case& c) {
   for (Pass pass : {Pass::forward, Pass::backward, Pass::forward_backward}) rows.push_back({pass, c});
+}
+
+void add_extras(std::vector<Row>& rows) {
+  for (int64_t T : {512, 2048}) {
+    for (Extra extra : {Extra::alibi, Extra::dense, Extra::bias, Extra::dropout, Extra::softcap, Extra::top8,
+                        Extra::map256, Extra::additive}) {
+      const Case c{.T = T, .S = T, .extra = extra};
+      rows.push_back({Pass::forward, c});
+      const bool differs_backward = extra == Extra::bias || extra == Extra::dropout || extra == Extra::softcap;
+      if (T == 512 && differs_backward) rows.push_back({Pass::backward, c});
+    }
+  }
 }
 
 }  // namespace
@@ -89,6 +111,9 @@ std::vector<Row> attention_grid() {
     for (DType keys : {DType::f32, DType::bf16, DType::f16}) {
       rows.push_back({Pass::decode, {.T = 1, .S = S, .keys = keys}});
     }
+    for (Extra extra : {Extra::paged16, Extra::paged128}) {
+      rows.push_back({Pass::decode, {.T = 1, .S = S, .extra = extra}});
+    }
   }
   add_passes(rows, {.layout = Layout::bthd});
   add_passes(rows, {.layout = Layout::packed});
@@ -98,6 +123,7 @@ std::vector<Row> attention_grid() {
   for (int64_t T : {512, 2048}) {
     for (DType keys : {DType::bf16, DType::f16}) rows.push_back({Pass::forward, {.T = T, .S = T, .keys = keys}});
   }
+  add_extras(rows);
   return rows;
 }
 

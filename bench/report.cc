@@ -34,17 +34,19 @@ Json to_json(const Figures& f) {
       {"D", c.D},
       {"causal", c.mask == MaskKind::causal},
       {"keys", name_of(c.keys)},
+      {"extra", to_string(c.extra)},
       {"threads", f.threads},
       {"ms", rounded(f.ms)},
       {"gflops", rounded(f.gflops)},
       {"percent_of_peak", rounded(f.percent_of_peak)},
       {"percent_of_peak_quiet", rounded(f.percent_of_peak_quiet)},
       {"percent_of_read", optional(f.percent_of_read)},
-      {"ratio_to_unfused", rounded(f.ratio_to_unfused)},
+      {"ratio_to_unfused", optional(f.ratio_to_unfused)},
       {"peak_gflops", rounded(f.peak_gflops)},
       {"read_gbps", rounded(f.read_gbps)},
   };
   if (f.time_per_score_ratio) row["time_per_score_ratio"] = rounded(*f.time_per_score_ratio);
+  if (f.percent_of_tanh) row["percent_of_tanh"] = rounded(*f.percent_of_tanh);
   return row;
 }
 
@@ -55,17 +57,17 @@ Json to_json(const Figures& f) {
 }  // namespace
 
 std::string table_header() {
-  return fmt::format("{:<44} {:>10} {:>9} {:>7} {:>7} {:>7} {:>10} {:>9}", "row", "ms", "GFLOP/s", "% peak", "% quiet",
-                     "% read", "x unfused", "per score");
+  return fmt::format("{:<44} {:>10} {:>9} {:>7} {:>7} {:>7} {:>10} {:>9} {:>7}", "row", "ms", "GFLOP/s", "% peak",
+                     "% quiet", "% read", "x unfused", "per score", "% tanh");
 }
 
 std::string table_line(const Figures& f) {
   const auto figure = [](const std::optional<double>& x, int digits) {
     return x ? fmt::format("{:.{}f}", *x, digits) : std::string("-");
   };
-  return fmt::format("{:<44} {:>10.4f} {:>9.1f} {:>7.1f} {:>7.1f} {:>7} {:>10.2f} {:>9}", name(f.row), f.ms, f.gflops,
-                     f.percent_of_peak, f.percent_of_peak_quiet, figure(f.percent_of_read, 1), f.ratio_to_unfused,
-                     figure(f.time_per_score_ratio, 3));
+  return fmt::format("{:<44} {:>10.4f} {:>9.1f} {:>7.1f} {:>7.1f} {:>7} {:>10} {:>9} {:>7}", name(f.row), f.ms,
+                     f.gflops, f.percent_of_peak, f.percent_of_peak_quiet, figure(f.percent_of_read, 1),
+                     figure(f.ratio_to_unfused, 2), figure(f.time_per_score_ratio, 3), figure(f.percent_of_tanh, 1));
 }
 
 std::string to_json(const Report& report) {

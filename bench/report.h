@@ -16,9 +16,10 @@ struct Figures {
   double percent_of_peak_quiet =
       0;  // the best time against the best peak of the row: what a neighbour took is left out
   std::optional<double> percent_of_read = {};       // decode: of the rate at which the same bytes are merely read
-  double ratio_to_unfused = 0;                      // the unfused time over ours: above 1, we are the faster
+  std::optional<double> ratio_to_unfused = {};      // the unfused time over ours: above 1, we are the faster
   std::optional<double> time_per_score_ratio = {};  // ours for a visible score over that of the plain row
-  double peak_gflops = 0, read_gbps = 0;            // next to this row
+  std::optional<double> percent_of_tanh = {};  // additive: of the rate at which tanh alone runs over an array in L1
+  double peak_gflops = 0, read_gbps = 0;       // next to this row
 };
 
 struct Report {

@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "heed/base/error.h"
 
@@ -15,12 +17,14 @@ TEST(Report, JsonHasTheFieldsThatProgramsRead) {
   Report report{.cpu = "a CPU", .simd = "AVX2", .date = "today", .threads = 2, .peak_gflops = 100, .read_gbps = 20};
   report.rows.push_back({.row = {Pass::decode, {.T = 1, .S = 4096}}, .threads = 2, .ms = 0.5, .percent_of_read = 80.0});
   report.rows.push_back({.row = {Pass::forward, {.mask = MaskKind::causal}}, .ratio_to_unfused = 1.5});
+  report.rows.push_back(
+      {.row = {Pass::forward, {.extra = Extra::additive}}, .time_per_score_ratio = 20.0, .percent_of_tanh = 65.0});
   const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(json["peak_gflops"], 100.0);
   EXPECT_EQ(json["read_gbps"], 20.0);
   for (const auto& row : json["rows"]) {
-    for (const char* field : {"pass", "layout", "mask", "B", "H", "Hk", "T", "S", "D", "causal", "threads", "ms",
-                              "gflops", "percent_of_peak", "percent_of_read", "ratio_to_unfused"}) {
+    for (const char* field : {"pass", "layout", "mask", "B", "H", "Hk", "T", "S", "D", "causal", "extra", "threads",
+                              "ms", "gflops", "percent_of_peak", "percent_of_read", "ratio_to_unfused"}) {
       EXPECT_TRUE(row.contains(field)) << field;
     }
   }
@@ -29,6 +33,27 @@ TEST(Report, JsonHasTheFieldsThatProgramsRead) {
   EXPECT_EQ(json["rows"][0]["causal"], false);
   EXPECT_EQ(json["rows"][1]["causal"], true);
   EXPECT_TRUE(json["rows"][1]["percent_of_read"].is_null());
+  EXPECT_EQ(json["rows"][1]["ratio_to_unfused"], 1.5);
+  EXPECT_EQ(json["rows"][1]["extra"], "none");
+  EXPECT_FALSE(json["rows"][1].contains("time_per_score_ratio"));
+  EXPECT_FALSE(json["rows"][1].contains("percent_of_tanh"));
+  EXPECT_TRUE(json["rows"][2]["ratio_to_unfused"].is_null());
+  EXPECT_EQ(json["rows"][2]["extra"], "additive");
+  EXPECT_EQ(json["rows"][2]["time_per_score_ratio"], 20.0);
+  EXPECT_EQ(json["rows"][2]["percent_of_tanh"], 65.0);
+}
+
+TEST(Report, TableHasAColumnForEachFigure) {
+  const std::string line = table_line({.row = {Pass::forward, {.extra = Extra::additive}},
+                                       .ms = 1,
+                                       .gflops = 2,
+                                       .percent_of_peak = 3,
+                                       .percent_of_peak_quiet = 4,
+                                       .percent_of_tanh = 65.0});
+  std::istringstream words(line.substr(line.find("additive")));
+  const std::vector<std::string> figures{std::istream_iterator<std::string>(words), {}};
+  EXPECT_EQ(figures, (std::vector<std::string>{"additive", "1.0000", "2.0", "3.0", "4.0", "-", "-", "-", "65.0"}));
+  EXPECT_EQ(line.size(), table_header().size());
 }
 
 TEST(JsonFile, AppearsWholeOrNotAtAll) {

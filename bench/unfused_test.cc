@@ -24,7 +24,7 @@ void expect_unfused_near_twin(const at::Instance& instance, int threads) {
   const at::Problem problem(instance);
   const auto& [B, Hq, Hk, T, S, D, Dv] = instance.shape;
   const at::Twin twin = at::run_twin(problem);
-  const at::Bounds bounds = at::error_bounds(instance, twin);
+  const at::Bounds bounds = at::error_bounds(problem, twin);
   const kernels::Visibility visibility(instance.mask.borrow(), B, T, S);
   Parallel parallel(threads);
   Unfused unfused({problem.q, problem.k, problem.v, problem.out, problem.d_out, problem.dq, problem.dk, problem.dv},

@@ -10,16 +10,23 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* kAttentionHelp =
-    R"(Times attention, forward, backward and decode, over a grid of shapes, masks and layouts.
+    R"(Times attention, forward, backward and decode, over a grid of shapes, masks, layouts and options.
 
 Each figure is the median of 31 ratios, taken round by round to the FMA peak (or, for decode, to a plain
 read of the same keys and values) measured right before and after, with the same threads. 'x unfused' is
 the time of sgemm + vectorised softmax + sgemm, run in the same rounds, over the time of heed; where one
-call of it takes over 0.1 s, it is run in every sixth round. 'per score' is the time for a visible score
-over that of the plain row 1,8,512,64 (for decode: of the same row in f32). '% quiet' is the best time
-against the best peak of the row: a neighbour that shares the core or its caches lowers the median, and hardly this.
+call of it takes over 0.1 s, it is run in every sixth round. '% quiet' is the best time against the best peak of the
+row: a neighbour that shares the core or its caches lowers the median, and hardly this.
 From 4 GFLOP on, forward_backward is the sum of the two. One thread is timed by its processor time, several by the
 wall clock. Flops: 4D a visible score forward, 10D backward, 14D both.
+
+A last word in a row's name is what is asked for beside: alibi, dense (a boolean mask), bias (with its gradient),
+dropout (0.1), softcap (30), top8 (entropy and the eight strongest keys), map256 (attention received and a map of
+256 x 256, by a second pass that is counted), additive (the score, A = D), paged16 and paged128 (a block table).
+'per score' is the time for a visible score over that of the same row without that word, run in the same rounds; for
+16-bit keys, grouped heads, windows and lengths, over that of 1,8,512,64 (decode: of the same row in f32). A dense mask
+hides a tenth of the scores at random, and all count as visible. '% tanh' is the rate of the additive score's tanhs over
+the rate at which the same tanh runs over an array in L1.
 All rows take some minutes with one thread.)";
 
 }  // namespace
