@@ -113,7 +113,7 @@ inline void stage_scores(F d, const HeadStages& stages, float position, int64_t 
   }
   for (int64_t i = 0; stages.hides() && i < keys; ++i) {
     const float bias = stages.bias ? stages.bias[(first + i) * stages.bias_s] : 0;
-    const bool hidden = bias == kHidden || (stages.dense && !stages.dense[(first + i) * stages.dense_s]);
+    const bool hidden = bias == kHidden || (stages.dense != nullptr && !stages.dense[(first + i) * stages.dense_s]);
     scores[i] = hidden ? kHidden : scores[i] + bias * std::numbers::log2e_v<float>;
   }
 }
@@ -123,14 +123,14 @@ inline void drop_weights(const HeadStages& stages, int64_t first, int64_t keys, 
   for (int64_t i = 0; i < keys; ++i) {
     if (stages.hides()) {
       const bool hidden = (stages.bias && stages.bias[(first + i) * stages.bias_s] == kHidden) ||
-                          (stages.dense && !stages.dense[(first + i) * stages.dense_s]);
+                          (stages.dense != nullptr && !stages.dense[(first + i) * stages.dense_s]);
       if (hidden) weights[i] = kLeftOut;
     }
     if (weights[i] != kLeftOut && !stages.dropout.keeps(stages.head, 0, first + i)) weights[i] = 0;
   }
 }
 
-// One query head on its way through the keys.
+// One query head on its way through the keys, a block of at most DecodeScratch::kKeys at a time.
 struct DecodeRow {
   const AttentionShape& s;
   const HeadStages& stages;
@@ -141,50 +141,37 @@ struct DecodeRow {
   float &max, &sum;
   float* out;
 
-  // One block of keys, `first` the first one's index. In stages they have to be in their natural order.
+  // The scores of `keys` keys, which stand `at` places after the block's first.
   template <class T>
-  HWY_INLINE void visit(F d, RowsOf<T> k, RowsOf<T> v, Order order, int64_t first, int64_t keys) {
+  HWY_INLINE void score(F d, RowsOf<T> k, Order order, int64_t at, int64_t keys) const {
+    float* to = scores + at;
     int64_t i = 0;
     if (w) {
       for (; i + 2 <= keys; i += 2) {
         const T* const rows[] = {k.row(i), k.row(i + 1)};
-        additive_dot(d, q, rows, w, s.D, scores + i);
+        additive_dot(d, q, rows, w, s.D, to + i);
       }
       for (; i < keys; ++i) {
         const T* const rows[] = {k.row(i)};
-        additive_dot(d, q, rows, w, s.D, scores + i);
+        additive_dot(d, q, rows, w, s.D, to + i);
       }
-    } else {
-      for (; i + 8 <= keys; i += 8) dot_rows<8>(d, q, k, order, i, s.D, scores + i);
-      for (; i < keys; ++i) dot_rows<1>(d, q, k, order, i, s.D, scores + i);
+      return;
     }
-    for (; i % kLanes != 0; ++i) scores[i] = kHidden;
-    if (!plain) {
-      stage_scores(d, stages, position, first, keys, scores);
-      for (int64_t j = keys; j < i; ++j) scores[j] = kHidden;
-    }
-    const float keep = softmax_block(d, i);
-    if (!plain && (stages.hides() || stages.dropout.on())) drop_weights(stages, first, keys, scores);
-
-    int64_t c = 0;
-    for (; c + 8 * kLanes <= s.Dv; c += 8 * kLanes) {
-      mix_rows<8>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
-    }
-    for (; c + 4 * kLanes <= s.Dv; c += 4 * kLanes) {
-      mix_rows<4>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
-    }
-    for (; c < s.Dv; c += kLanes) {
-      mix_rows<1>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores, keep, out + c);
-    }
+    for (; i + 8 <= keys; i += 8) dot_rows<8>(d, q, k, order, i, s.D, to + i);
+    for (; i < keys; ++i) dot_rows<1>(d, q, k, order, i, s.D, to + i);
   }
 
-  // The scores of a block, whole vectors of them, become weights; returns what becomes of the output so far.
-  HWY_INLINE float softmax_block(F d, int64_t count) {
+  // The scores of a block become weights; returns what becomes of the output so far. In stages the keys have to be in
+  // their natural order, `first` the first one's index.
+  HWY_INLINE float weigh(F d, int64_t first, int64_t keys) const {
+    const int64_t whole = round_up(keys, kLanes);
+    if (!plain) stage_scores(d, stages, position, first, keys, scores);
+    for (int64_t j = keys; j < whole; ++j) scores[j] = kHidden;
     V m = hn::Set(d, max);
-    for (int64_t j = 0; j < count; j += kLanes) m = hn::Max(m, hn::Load(d, scores + j));
+    for (int64_t j = 0; j < whole; j += kLanes) m = hn::Max(m, hn::Load(d, scores + j));
     m = hn::Ceil(hn::MaxOfLanes(d, m));
     V l = hn::Zero(d);
-    for (int64_t j = 0; j < count; j += kLanes) {
+    for (int64_t j = 0; j < whole; j += kLanes) {
       const V e = exp2(d, hn::Sub(hn::Load(d, scores + j), m));
       hn::Store(e, d, scores + j);
       l = hn::Add(l, e);
@@ -192,7 +179,23 @@ struct DecodeRow {
     const float keep = hn::GetLane(exp2_integer(d, hn::Sub(hn::Set(d, max), m)));
     sum = keep * sum + hn::GetLane(hn::SumOfLanes(d, l));
     max = hn::GetLane(m);
+    if (!plain && (stages.hides() || stages.dropout.on())) drop_weights(stages, first, keys, scores);
     return keep;
+  }
+
+  // What the values of `keys` keys give to the output, which counts `keep` times from now on.
+  template <class T>
+  HWY_INLINE void mix(F d, RowsOf<T> v, Order order, int64_t at, int64_t keys, float keep) const {
+    int64_t c = 0;
+    for (; c + 8 * kLanes <= s.Dv; c += 8 * kLanes) {
+      mix_rows<8>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores + at, keep, out + c);
+    }
+    for (; c + 4 * kLanes <= s.Dv; c += 4 * kLanes) {
+      mix_rows<4>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores + at, keep, out + c);
+    }
+    for (; c < s.Dv; c += kLanes) {
+      mix_rows<1>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores + at, keep, out + c);
+    }
   }
 };
 
@@ -201,38 +204,46 @@ template <class T>
 void decode_keys(F d, const ForwardCall& call, int64_t b, int64_t hk, int64_t begin, int64_t keys,
                  const DecodeScratch& mem) {
   const AttentionShape& s = call.plan.shape();
+  const KvView &k = call.in.k, &v = call.in.v;
   const bool plain = call.plan.stages().plain(), additive = call.plan.stages().additive;
   const float position = static_cast<float>(call.plan.visibility().position(b, 0));
-  const auto visit = [&](int64_t first, Order order, int64_t count) HWY_ATTR {
-    const RowsOf<T> k = stored_rows<T>(call.in.k, b, hk, begin + first);
-    const RowsOf<T> v = stored_rows<T>(call.in.v, b, hk, begin + first);
+  const auto for_heads = [&](const auto& visit) HWY_ATTR {
     for (int64_t g = 0; g < s.Hq / s.Hk; ++g) {
       const HeadStages stages(call.plan, call.in, b, hk * (s.Hq / s.Hk) + g);
-      DecodeRow row{s,
-                    stages,
-                    plain,
-                    mem.q + g * mem.width,
-                    additive ? mem.w + g * mem.width : nullptr,
-                    position,
-                    mem.scores,
-                    mem.max[g],
-                    mem.sum[g],
-                    mem.out + g * mem.width_v};
-      row.visit(d, k, v, order, begin + first, count);
+      visit(DecodeRow{s, stages, plain, mem.q + g * mem.width, additive ? mem.w + g * mem.width : nullptr, position,
+                      mem.scores, mem.max[g], mem.sum[g], mem.out + g * mem.width_v});
     }
   };
-  if (!plain || call.in.k.is_paged() || call.in.v.is_paged()) {
-    for (int64_t i = 0, run; i < keys; i += run) {
-      run = std::min(DecodeScratch::kKeys, keys - i);
-      run = call.in.v.run(begin + i, call.in.k.run(begin + i, run));
-      visit(i, {1, kStreams}, run);
+  // In order, run by run where the rows lie in blocks.
+  if (!plain || k.is_paged() || v.is_paged()) {
+    constexpr Order kInOrder{1, kStreams};
+    for (int64_t first = begin, end = begin + keys; first < end; first += DecodeScratch::kKeys) {
+      const int64_t count = std::min(DecodeScratch::kKeys, end - first);
+      for_heads([&](const DecodeRow& row) HWY_ATTR {
+        for (int64_t i = 0, run; i < count; i += run) {
+          run = k.run(first + i, count - i);
+          row.score(d, stored_rows<T>(k, b, hk, first + i), kInOrder, i, run);
+        }
+        float keep = row.weigh(d, first, count);
+        for (int64_t i = 0, run; i < count; i += run, keep = 1) {
+          run = v.run(first + i, count - i);
+          row.mix(d, stored_rows<T>(v, b, hk, first + i), kInOrder, i, run, keep);
+        }
+      });
     }
     return;
   }
+  const auto visit = [&](int64_t first, Order order, int64_t count) HWY_ATTR {
+    for_heads([&](const DecodeRow& row) HWY_ATTR {
+      row.score(d, stored_rows<T>(k, b, hk, first), order, 0, count);
+      const float keep = row.weigh(d, first, count);
+      row.mix(d, stored_rows<T>(v, b, hk, first), order, 0, count, keep);
+    });
+  };
   constexpr int64_t kEach = DecodeScratch::kKeys / kStreams;
   const int64_t length = keys / kStreams;
-  for (int64_t i = 0; i < length; i += kEach) visit(i, {length, 1}, kStreams * std::min(kEach, length - i));
-  if (keys > kStreams * length) visit(kStreams * length, {1, kStreams}, keys - kStreams * length);
+  for (int64_t i = 0; i < length; i += kEach) visit(begin + i, {length, 1}, kStreams * std::min(kEach, length - i));
+  if (keys > kStreams * length) visit(begin + kStreams * length, {1, kStreams}, keys - kStreams * length);
 }
 
 // The query heads of one key head over one chunk of keys, in `mem`.

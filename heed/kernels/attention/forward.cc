@@ -117,40 +117,42 @@ struct TileStages {
   const TopKeys* top;
 };
 
-template <int R, int NV>
-HWY_INLINE void additive_score_rows(F d, Rows k, int64_t D, const float* q, const float* w, float* scores) {
+// R rows of S^T, from row i of the tile on, through all stages; stored, and their maximum. Two vectors at a time go
+// through tanh: more would leave the others no registers.
+template <int R, int NV, bool Additive>
+HWY_INLINE void staged_score_rows(F d, Rows k, int64_t D, const Tile& tile, const float* q, const TileStages& stages,
+                                  const Hiding& hiding, int64_t i, float* scores, V (&max)[NV]) {
   V s[R][NV];
-  additive_rows<R, NV>(d, k.data, k.stride, D, q, w, s);
+  if constexpr (Additive) {
+    additive_rows<R, NV>(d, k.row(i), k.stride, D, q, stages.w, s);
+  } else {
+    product_rows<R, NV>(d, k.row(i), k.stride, D, q, s);
+  }
   for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < NV; ++n) hn::Store(s[r][n], d, scores + r * kTile + n * kLanes);
-  }
-}
-
-template <int NV>
-HWY_NOINLINE void additive_scores(F d, Rows k, int64_t keys, int64_t D, const float* q, const float* w, float* scores) {
-  int64_t key = 0;
-  for (; key + 2 <= keys; key += 2) {
-    additive_score_rows<2, NV>(d, {k.row(key), k.stride}, D, q, w, scores + key * kTile);
-  }
-  if (key < keys) additive_score_rows<1, NV>(d, {k.row(key), k.stride}, D, q, w, scores + key * kTile);
-}
-
-// Softcap, ALiBi, bias and masks on R rows of scores, and their maximum.
-template <int R, int NV>
-HWY_INLINE void stage_rows(F d, const Tile& tile, const TileStages& stages, const Hiding& hiding, int64_t i,
-                           float* scores, V (&max)[NV]) {
-  V s[R * NV];
-  for (int j = 0; j < R * NV; ++j) s[j] = hn::Load(d, scores + (i + j / NV) * kTile + j % NV * kLanes);
-  cap_scores(d, stages.head, s);
-  add_terms<R, NV>(d, stages.head, tile.first + i, stages.position, stages.extra + i * kTile, s);
-  for (int j = 0; j < R * NV; ++j) {
-    const int64_t row = i + j / NV, n = j % NV * kLanes;
-    if (row < tile.clear_begin() || row >= tile.clear_end()) {
-      s[j] = hn::IfThenElse(seen(d, tile.first + row, hiding.low + n, hiding.high + n), s[j], hn::Set(d, kHidden));
+    const int64_t row = i + r;
+    cap_scores(d, stages.head, s[r]);
+    add_terms<1, NV>(d, stages.head, tile.first + row, stages.position, stages.extra + row * kTile, s[r]);
+    const bool clear = row >= tile.clear_begin() && row < tile.clear_end();
+    for (int n = 0; n < NV; ++n) {
+      if (!clear) {
+        const auto visible = seen(d, tile.first + row, hiding.low + n * kLanes, hiding.high + n * kLanes);
+        s[r][n] = hn::IfThenElse(visible, s[r][n], hn::Set(d, kHidden));
+      }
+      hn::Store(s[r][n], d, scores + row * kTile + n * kLanes);
+      max[n] = hn::Max(max[n], s[r][n]);
     }
-    hn::Store(s[j], d, scores + row * kTile + n);
-    max[j % NV] = hn::Max(max[j % NV], s[j]);
   }
+}
+
+template <int NV, bool Additive>
+HWY_INLINE void staged_scores(F d, Rows k, int64_t D, const Tile& tile, const float* q, const TileStages& stages,
+                              const Hiding& hiding, float* scores, V (&max)[NV]) {
+  constexpr int kRows = Additive ? 2 : 4;
+  int64_t i = 0;
+  for (; i + kRows <= tile.rows; i += kRows) {
+    staged_score_rows<kRows, NV, Additive>(d, k, D, tile, q, stages, hiding, i, scores, max);
+  }
+  for (; i < tile.rows; ++i) staged_score_rows<1, NV, Additive>(d, k, D, tile, q, stages, hiding, i, scores, max);
 }
 
 // R rows of scores become 2^(s - max); what dropout drops counts in the sums, and then becomes 0.
@@ -178,24 +180,22 @@ template <int NV>
 HWY_NOINLINE void staged_tile_weights(F d, Rows k, int64_t D, const Tile& tile, const float* q,
                                       const TileStages& stages, const Hiding& hiding, float* scores, float* row_max,
                                       float* row_sum, float* rescale) {
-  V old_max[NV], max[NV], sum[NV], surprise[NV], ignored[NV];
+  V old_max[NV], max[NV], sum[NV], surprise[NV];
   for (int n = 0; n < NV; ++n) {
     old_max[n] = tile.started ? hn::Load(d, row_max + n * kLanes) : hn::Set(d, -FLT_MAX);
-    max[n] = ignored[n] = old_max[n];
+    max[n] = old_max[n];
     sum[n] = surprise[n] = hn::Zero(d);
   }
   if (stages.w) {
-    additive_scores<NV>(d, k, tile.rows, D, q, stages.w, scores);
+    staged_scores<NV, true>(d, k, D, tile, q, stages, hiding, scores, max);
   } else {
-    scores_and_max<NV>(d, k, tile.rows, D, q, scores, ignored);
+    staged_scores<NV, false>(d, k, D, tile, q, stages, hiding, scores, max);
   }
-  int64_t i = 0;
-  for (; i + 2 <= tile.rows; i += 2) stage_rows<2, NV>(d, tile, stages, hiding, i, scores, max);
-  if (i < tile.rows) stage_rows<1, NV>(d, tile, stages, hiding, i, scores, max);
   if (stages.top) stages.top->add_rows<NV>(d, scores, tile.first, tile.rows);
 
   for (int n = 0; n < NV; ++n) max[n] = hn::Ceil(max[n]);
-  for (i = 0; i + 2 <= tile.rows; i += 2) staged_exponentials<2, NV>(d, max, stages, i, scores, sum, surprise);
+  int64_t i = 0;
+  for (; i + 2 <= tile.rows; i += 2) staged_exponentials<2, NV>(d, max, stages, i, scores, sum, surprise);
   if (i < tile.rows) staged_exponentials<1, NV>(d, max, stages, i, scores, sum, surprise);
   for (int n = 0; n < NV; ++n) {
     const int64_t at = n * kLanes;

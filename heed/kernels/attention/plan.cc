@@ -4,6 +4,7 @@
 #include "heed/base/error.h"
 #include "heed/kernels/attention/attention.h"
 #include "heed/kernels/attention/blocks.h"
+#include "heed/kernels/attention/check.h"
 #include "heed/kernels/attention/forward.h"
 
 namespace heed::kernels {
@@ -18,8 +19,6 @@ constexpr int64_t kBackwardTasks = 8;       // backward splits the keys of few h
 constexpr int64_t kDecodeTasks = 64;        // decode splits long keys in the same way
 constexpr int64_t kMinBackwardChunk = 480;  // keys
 constexpr int64_t kMinDecodeChunk = 1024;
-
-[[noreturn]] void fail(const std::string& text) { throw Error("attention: " + text); }
 
 // "[2, 8, S, 64]": an extent that may be anything is written as its letter.
 struct Expected {
@@ -41,41 +40,6 @@ template <size_t Rank>
 void check_shape(const char* name, const Dims<Rank>& shape, const Expected& expected) {
   if (!expected.matches)
     fail(std::string(name) + " has shape " + to_string(shape) + ", expected " + expected.text + "]");
-}
-
-template <size_t Rank>
-void check_exact(const char* name, const Dims<Rank>& shape, const Dims<Rank>& expected) {
-  if (shape != expected)
-    fail(std::string(name) + " has shape " + to_string(shape) + ", expected " + to_string(expected));
-}
-
-template <class ViewLike>
-void check_readable(const char* name, const ViewLike& view) {
-  if (view.empty() && element_count(view.shape()) > 0) fail(std::string(name) + " is an empty view");
-  const size_t last = view.shape().size() - 1;
-  if (view.shape()[last] > 1 && view.strides()[last] != 1) {
-    fail(std::string(name) + " has strides " + to_string(view.strides()) + ", expected a last stride of 1");
-  }
-}
-
-// An output must hold every element at a place of its own. Taking the dimensions from the smallest stride up, each
-// must step over all that came before.
-template <class T, size_t Rank>
-void check_writable(const char* name, const View<T, Rank>& view) {
-  if (element_count(view.shape()) == 0) return;
-  std::array<size_t, Rank> order;
-  for (size_t i = 0; i < Rank; ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](size_t i, size_t j) { return std::abs(view.stride(i)) < std::abs(view.stride(j)); });
-  int64_t reach = 1;
-  for (size_t i : order) {
-    if (view.shape(i) == 1) continue;
-    if (std::abs(view.stride(i)) < reach) {
-      fail(std::string(name) + " has shape " + to_string(view.shape()) + " and strides " + to_string(view.strides()) +
-           ", expected strides that keep its elements apart");
-    }
-    reach += (view.shape(i) - 1) * std::abs(view.stride(i));
-  }
 }
 
 // A view of [B,Hq,T,S] that may have an extent of 1 in place of each.
@@ -149,13 +113,6 @@ AttentionShape check_inputs(const AttentionInputs& in) {
   check_pages("k", in.k);
   check_pages("v", in.v);
   return s;
-}
-
-template <class T, size_t Rank>
-void check_output(const char* name, const View<T, Rank>& view, const Dims<Rank>& shape) {
-  check_exact(name, view.shape(), shape);
-  check_readable(name, view);
-  check_writable(name, view);
 }
 
 std::vector<float> check_alibi(const Alibi& alibi, const AttentionShape& s) {

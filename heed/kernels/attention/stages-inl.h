@@ -50,7 +50,7 @@ struct HeadStages {
     dense_s = stages.dense.stride(3);
   }
 
-  bool hides() const { return bias || dense; }  // pairs, beside the runs of visible keys
+  bool hides() const { return bias != nullptr || dense != nullptr; }  // pairs, beside the runs of visible keys
 };
 
 // The numbers of a head and of a block of queries that the stages read: w, scaled as the product's queries are, and
@@ -81,7 +81,8 @@ HWY_INLINE void add_terms(F d, const HeadStages& stages, int64_t key, const floa
                           V (&x)[R * NV]) {
   if (stages.slope != 0) {
     for (int i = 0; i < R * NV; ++i) {
-      const V at = hn::Set(d, static_cast<float>(key + i / NV));
+      const int64_t row = key + i / NV;
+      const V at = hn::Set(d, static_cast<float>(row));
       const V distance = hn::Abs(hn::Sub(hn::Load(d, position + i % NV * kLanes), at));
       x[i] = hn::NegMulAdd(hn::Set(d, stages.slope), distance, x[i]);
     }
@@ -96,25 +97,31 @@ HWY_INLINE void add_terms(F d, const HeadStages& stages, int64_t key, const floa
   }
 }
 
-// One query's bias (or 0) where the mask lets it see, and -inf where not, for `keys` keys.
-inline void masked_bias(F d, const HeadStages& stages, int64_t t, int64_t first, int64_t keys, float* to) {
+// One query's bias (or 0) where the mask lets it see, and -inf where not, for `keys` keys. Returns whether it sees any.
+inline bool masked_bias(F d, const HeadStages& stages, int64_t t, int64_t first, int64_t keys, float* to) {
   const float* bias = stages.bias ? stages.bias + t * stages.bias_t + first * stages.bias_s : nullptr;
   const bool* visible = stages.dense + t * stages.dense_t + first * stages.dense_s;
   int64_t i = 0;
+  bool any = false;
   if (stages.dense_s == 1 && (!bias || stages.bias_s == 1)) {
     const hn::Rebind<uint8_t, F> d8;
     const hn::RebindToSigned<F> di;
+    auto all = hn::Zero(di);
     for (; i + kLanes <= keys; i += kLanes) {
       const auto seen = hn::PromoteTo(di, hn::LoadU(d8, reinterpret_cast<const uint8_t*>(visible + i)));
       const V value = bias ? hn::LoadU(d, bias + i) : hn::Zero(d);
       const auto mask = hn::RebindMask(d, hn::Ne(seen, hn::Zero(di)));
       hn::StoreU(hn::IfThenElse(mask, value, hn::Set(d, kHidden)), d, to + i);
+      all = hn::Or(all, seen);
     }
+    any = !hn::AllTrue(di, hn::Eq(all, hn::Zero(di)));
   }
   for (; i < keys; ++i) {
     const float value = bias ? bias[i * stages.bias_s] : 0;
     to[i] = visible[i * stages.dense_s] ? value : kHidden;
+    any = any || visible[i * stages.dense_s];
   }
+  return any;
 }
 
 // The term of every pair of `count` queries from t on, and `keys` keys from `first` on, into extra[key][query].
@@ -122,32 +129,26 @@ inline void masked_bias(F d, const HeadStages& stages, int64_t t, int64_t first,
 inline bool load_extra(F d, const HeadStages& stages, int64_t t, int64_t count, int64_t first, int64_t keys,
                        float* stage, float* extra) {
   const V log2e = hn::Set(d, std::numbers::log2e_v<float>);
+  const bool dense = stages.dense != nullptr;
+  bool any = !dense;
   for (int64_t n = 0; n < count; n += kLanes) {
     const int64_t queries = std::min(kLanes, count - n);
-    Rows rows{stage, keys};
-    if (stages.dense || stages.bias_s != 1) {
-      for (int64_t i = 0; i < kLanes; ++i) {
-        const int64_t query = t + n + std::min(i, queries - 1);
-        if (stages.dense) {
-          masked_bias(d, stages, query, first, keys, stage + i * keys);
-        } else {
-          std::fill_n(stage + i * keys, keys, stages.bias[query * stages.bias_t]);
-        }
-      }
-      transpose_in(d, rows.data, rows.stride, keys, log2e, extra + n, kTile);
-    } else {
-      rows = {stages.bias + (t + n) * stages.bias_t + first, stages.bias_t};
+    if (!dense && stages.bias_s == 1) {
+      const Rows rows{stages.bias + (t + n) * stages.bias_t + first, stages.bias_t};
       rows_to_lanes(d, rows, queries, keys, log2e, extra + n, stage);
+      continue;
     }
-  }
-  // What is not equal to -inf is visible, NaN too: Highway's Ne would not say so.
-  auto visible = hn::Gt(hn::Zero(d), hn::Zero(d));
-  for (int64_t n = 0; n < count; n += kLanes) {
-    for (int64_t i = 0; i < keys; ++i) {
-      visible = hn::Or(visible, hn::Not(hn::Eq(hn::Load(d, extra + i * kTile + n), hn::Set(d, kHidden))));
+    for (int64_t i = 0; i < kLanes; ++i) {
+      const int64_t query = t + n + std::min(i, queries - 1);
+      if (dense) {
+        any = masked_bias(d, stages, query, first, keys, stage + i * keys) || any;
+      } else {
+        std::fill_n(stage + i * keys, keys, stages.bias[query * stages.bias_t]);
+      }
     }
+    transpose_in(d, stage, keys, keys, log2e, extra + n, kTile);
   }
-  return !hn::AllFalse(d, visible);
+  return any;
 }
 
 #if HWY_TARGET != HWY_SCALAR

@@ -27,19 +27,25 @@ struct TopKeys {
   }
 
   // A score of one key for each lane of vector n takes its place; from there on, the others move down. Equals come
-  // after those that were there, and NaN never comes in.
+  // after those that were there, and NaN never comes in. The scores are sorted: where this one is larger than rank i -
+  // 1, rank i gets what was there, so that no rank waits for another.
   HWY_INLINE void insert(F d, V score, int64_t key, int64_t n) const {
-    V of = hn::Set(d, static_cast<float>(key));
-    auto moved = hn::Gt(hn::Zero(d), hn::Zero(d));
-    for (int64_t i = 0; i < count; ++i) {
-      float *s = scores + i * kTile + n, *k = keys + i * kTile + n;
-      const V old_score = hn::Load(d, s), old_key = hn::Load(d, k);
-      moved = hn::Or(moved, hn::Gt(score, old_score));
-      hn::Store(hn::IfThenElse(moved, score, old_score), d, s);
-      hn::Store(hn::IfThenElse(moved, of, old_key), d, k);
-      score = hn::IfThenElse(moved, old_score, score);
-      of = hn::IfThenElse(moved, old_key, of);
+    const V of = hn::Set(d, static_cast<float>(key));
+    float *s = scores + n, *k = keys + n;
+    V below_score = hn::Load(d, s + (count - 1) * kTile), below_key = hn::Load(d, k + (count - 1) * kTile);
+    auto larger = hn::Gt(score, below_score);
+    for (int64_t i = count - 1; i > 0; --i) {
+      const V above_score = hn::Load(d, s + (i - 1) * kTile), above_key = hn::Load(d, k + (i - 1) * kTile);
+      const auto larger_above = hn::Gt(score, above_score);
+      hn::Store(hn::IfThenElse(larger, hn::IfThenElse(larger_above, above_score, score), below_score), d,
+                s + i * kTile);
+      hn::Store(hn::IfThenElse(larger, hn::IfThenElse(larger_above, above_key, of), below_key), d, k + i * kTile);
+      below_score = above_score;
+      below_key = above_key;
+      larger = larger_above;
     }
+    hn::Store(hn::IfThenElse(larger, score, below_score), d, s);
+    hn::Store(hn::IfThenElse(larger, of, below_key), d, k);
   }
 
   // Rows of S^T, from key `first` on.
