@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bench/attention.h"
+#include "bench/layers.h"
 
 namespace heed::cli {
 
@@ -29,27 +30,45 @@ hides a tenth of the scores at random, and all count as visible. '% tanh' is the
 the rate at which the same tanh runs over an array in L1.
 All rows take some minutes with one thread.)";
 
-}  // namespace
+constexpr const char* kLayersHelp =
+    R"(Times layers, forward and backward.
 
-void add_bench(CLI::App& heed, Action& action) {
-  CLI::App* bench = heed.add_subcommand("bench", "Measure this build on this machine");
-  CLI::App* attention = bench->add_subcommand("attention", kAttentionHelp);
-  auto options = std::make_shared<bench::AttentionBenchOptions>();
-  attention->add_option("--json", options->json, "Write the figures to this file, too")->type_name("FILE");
-  attention
-      ->add_option("--filter", options->filter,
-                   "Only rows whose name has all of these words, as in 'forward BHTD none 1,8,512,64'")
+Each figure is the median of 31 ratios, taken round by round to the FMA peak, or to a plain read of the same weights,
+measured with the same threads. '% limit' is of whichever of the two is the slower: no kernel can pass 100. '% quiet' is
+the best time against the best peak of the row. One matrix of weights, run again and again, lies in the caches; '32 in
+turn' are read from memory.)";
+
+// The flags that every benchmark has.
+template <class Options>
+void add_flags(CLI::App* command, Options& options, const std::string& example) {
+  command->add_option("--json", options.json, "Write the figures to this file, too")->type_name("FILE");
+  command
+      ->add_option("--filter", options.filter, "Only rows whose name has all of these words, as in '" + example + "'")
       ->type_name("TEXT");
   const auto threads = [](const std::string& text) -> std::string {
     int n = 0;
     if (CLI::detail::lexical_cast(text, n) && n >= 0) return "";
     return "'" + text + "' is not a number of threads, expected 0 (all) or more";
   };
-  attention->add_option("--threads", options->threads, "Threads to use; 0: all that the machine has")
+  command->add_option("--threads", options.threads, "Threads to use; 0: all that the machine has")
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::Validator(threads, ""));
+}
+
+}  // namespace
+
+void add_bench(CLI::App& heed, Action& action) {
+  CLI::App* bench = heed.add_subcommand("bench", "Measure this build on this machine");
+  CLI::App* attention = bench->add_subcommand("attention", kAttentionHelp);
+  auto options = std::make_shared<bench::AttentionBenchOptions>();
+  add_flags(attention, *options, "forward BHTD none 1,8,512,64");
   attention->callback([options, &action] { action = [options] { bench::bench_attention(*options); }; });
+
+  CLI::App* layers = bench->add_subcommand("layers", kLayersHelp);
+  auto layers_options = std::make_shared<bench::LayersBenchOptions>();
+  add_flags(layers, *layers_options, "linear forward M=8");
+  layers->callback([layers_options, &action] { action = [layers_options] { bench::bench_layers(*layers_options); }; });
 }
 
 }  // namespace heed::cli

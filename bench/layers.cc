@@ -1,0 +1,116 @@
+#include "bench/layers.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "bench/measure.h"
+#include "bench/report.h"
+#include "heed/base/error.h"
+#include "heed/kernels/attention/targets.h"
+
+namespace heed::bench {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double rounded(double x) { return std::stod(fmt::format("{:.5g}", x)); }
+Json optional(const std::optional<double>& x) { return x ? Json(rounded(*x)) : Json(nullptr); }
+
+bool matches(const std::string& text, const std::string& filter) {
+  std::istringstream words(filter);
+  for (std::string word; words >> word;) {
+    if (text.find(word) == std::string::npos) return false;
+  }
+  return true;
+}
+
+std::vector<LayerRow> select(std::vector<LayerRow> rows, const std::string& filter) {
+  const std::string example = name(rows.front());
+  std::erase_if(rows, [&](const LayerRow& row) { return !matches(name(row), filter); });
+  if (rows.empty()) {
+    throw Error("--filter is '" + filter + "' and leaves no row, expected words of names such as '" + example + "'");
+  }
+  return rows;
+}
+
+Json to_json(const LayerRow& row, const LayerFigures& f, int threads) {
+  Json json = {{"layer", row.layer}, {"pass", row.pass}};
+  for (const auto& [letter, extent] : row.sizes) json[letter] = extent;
+  json["weights"] = row.weights;
+  json["threads"] = threads;
+  json["ms"] = rounded(f.ms);
+  json["gflops"] = rounded(f.gflops);
+  json["percent_of_peak"] = rounded(f.percent_of_peak);
+  json["percent_of_peak_quiet"] = rounded(f.percent_of_peak_quiet);
+  json["percent_of_read"] = optional(f.percent_of_read);
+  json["percent_of_limit"] = optional(f.percent_of_limit);
+  json["peak_gflops"] = rounded(f.peak_gflops);
+  return json;
+}
+
+void print(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+std::string table_line(const LayerRow& row, const LayerFigures& f) {
+  const auto figure = [](const std::optional<double>& x) { return x ? fmt::format("{:.1f}", *x) : std::string("-"); };
+  return fmt::format("{:<60} {:>10.4f} {:>9.1f} {:>7.1f} {:>7.1f} {:>7} {:>7}", name(row), f.ms, f.gflops,
+                     f.percent_of_peak, f.percent_of_peak_quiet, figure(f.percent_of_read), figure(f.percent_of_limit));
+}
+
+}  // namespace
+
+std::string name(const LayerRow& row) {
+  std::string text = row.layer + " " + row.pass;
+  for (const auto& [letter, extent] : row.sizes) text += fmt::format(" {}={}", letter, extent);
+  return text + " " + row.weights;
+}
+
+LayerFigures measure_layer(const LayerProblem& problem, Parallel& parallel) {
+  std::vector<Trial> trials = {{problem.run}};
+  if (!problem.read.empty()) trials.push_back({[&] { read_all(problem.read, parallel); }});
+  const std::vector<Series> series = measure(trials, clock_for(parallel), [&] { return sample_fma_gflops(parallel); });
+  const Series& run = series[0];
+  const double work = problem.flops * 1e-9;
+  LayerFigures f;
+  f.ms = median_of(run, [&](const Sample& s) { return s.seconds * 1e3 / static_cast<double>(problem.calls); });
+  f.gflops = median_of(run, [&](const Sample& s) { return work / s.seconds; });
+  f.percent_of_peak = median_of(run, [&](const Sample& s) { return 100 * work / s.seconds / s.yardstick; });
+  f.percent_of_peak_quiet = 100 * work / best_seconds(run) / best_yardstick(run);
+  f.peak_gflops = median_of(run, [](const Sample& s) { return s.yardstick; });
+  if (!problem.read.empty()) {
+    f.percent_of_read = 100 * median_time_ratio(series[1], run);
+    f.percent_of_limit = std::max(*f.percent_of_read, f.percent_of_peak);
+  }
+  return f;
+}
+
+void bench_layers(const LayersBenchOptions& options) {
+  const std::vector<LayerRow> rows = select(linear_rows(), options.filter);
+  std::optional<JsonFile> file;
+  if (!options.json.empty()) file.emplace(options.json);
+  Parallel parallel(options.threads);
+  const std::string date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
+  print(fmt::format("{}, {}, {} thread{}, {}", cpu_model(), kernels::simd_target(), parallel.threads(),
+                    parallel.threads() == 1 ? "" : "s", date));
+  print(fmt::format("{:<60} {:>10} {:>9} {:>7} {:>7} {:>7} {:>7}", "row", "ms", "GFLOP/s", "% peak", "% quiet",
+                    "% read", "% limit"));
+  Json all = {{"cpu", cpu_model()}, {"simd", kernels::simd_target()}, {"date", date}, {"threads", parallel.threads()}};
+  all["rows"] = Json::array();
+  for (const LayerRow& row : rows) {
+    const LayerFigures figures = measure_layer(row.make(parallel), parallel);
+    print(table_line(row, figures));
+    all["rows"].push_back(to_json(row, figures, parallel.threads()));
+  }
+  if (file) file->commit(all.dump(2) + "\n");
+}
+
+}  // namespace heed::bench

@@ -1,0 +1,33 @@
+#pragma once
+// Matrix products in f32. Large ones go through BLAS, in tiles that are tasks of our own; those over packed weights are
+// ours, for a few rows (decoding, a step of a recurrence) and for many. Results are the same bits for any number of
+// threads; a row of a product over panels has the same bits whatever rows stand beside it.
+// Not here: bias and activation (linear.h). Nothing is allocated and nothing can fail: shapes are the caller's to
+// check.
+#include "heed/base/parallel.h"
+#include "heed/base/view.h"
+#include "heed/kernels/weight.h"
+
+namespace heed::kernels {
+
+struct ProductOptions {
+  float alpha{1};
+  bool add{false};  // c += alpha a b, not c = alpha a b
+};
+
+// a [M,K]  b [K,N]  ->  c [M,N]
+// Each view has a stride of 1 in one dimension and rows (or columns) that do not overlap; a transposed factor is a
+// transposed view. c overlaps neither factor.
+void product(const View<const float, 2>& a, const View<const float, 2>& b, const View<float, 2>& c,
+             const ProductOptions&, Parallel&) noexcept;
+
+struct ProjectOptions {
+  View<const float, 1> b{};  // [O], contiguous, if there is one
+  bool add{false};           // y += x w^T + b, not y = x w^T + b
+};
+
+// x [M,I]  w [O,I]  ->  y [M,O] = x w^T + b; x and y with contiguous rows.
+void project(const View<const float, 2>& x, const Weight& w, const View<float, 2>& y, const ProjectOptions&,
+             Parallel&) noexcept;
+
+}  // namespace heed::kernels

@@ -1,0 +1,267 @@
+// x W^T over panels of W. A sum runs over the inputs in order, one rounding a term, whatever tile it was made in: a
+// row's bits do not depend on the rows beside it. Few rows are bound by reading W once: several panels are streamed
+// side by side. Many rows are bound by arithmetic: a piece of one panel stays in the L1 cache while all rows pass over
+// it, and the piece after it is on its way. 16 bits are widened as they are loaded: that costs less than a copy in f32.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heed/kernels/product_panels.cc"  // NOLINT: Highway compiles this file once a target
+#include "hwy/foreach_target.h"
+// After foreach_target.h:
+#include "heed/kernels/product_tiles.h"
+#include "heed/kernels/vec-inl.h"
+#include "hwy/cache_control.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+constexpr int64_t kPanel = Weight::kPanel;
+constexpr int kVectors = static_cast<int>(kPanel / kLanes);  // in a panel's row
+// Sums in registers, beside what they are made of: 12 of 16.
+constexpr int kMostRows = kVectors < 12 ? 12 / kVectors : 1;
+constexpr int64_t kPiece = 512;  // inputs of a panel that many rows pass over: 32 KiB in f32
+
+// Panels read side by side for some rows: enough sums that none waits for itself, and several streams from memory.
+constexpr int streams(int rows) {
+  const int most = 12 / (kVectors * rows);
+  return most >= 4 ? 4 : most >= 2 ? 2 : 1;
+}
+
+constexpr int64_t kLine = 64;  // bytes
+
+struct RowBlock {
+  const float* x;
+  int64_t x_stride;
+  float* y;
+  int64_t y_stride;
+  int64_t columns;    // of y, from here on
+  const float* bias;  // null: none
+  bool keep;          // sums begin as what y holds
+};
+
+// What will be read next, asked for on the way: `lines` cache lines with every eight inputs. An address past the end is
+// harmless.
+struct Ahead {
+  const std::byte* from = nullptr;
+  int64_t lines = 0;
+};
+
+// One input's 16 outputs, widened. Of a pair of bf16, each becomes an f32 by one instruction where it stands; see
+// Weight::place.
+template <class T>
+HWY_INLINE void load_outputs(F d, const T* row, V (&w)[kVectors]) {
+  if constexpr (!std::is_same_v<T, BFloat16>) {
+    for (int v = 0; v < kVectors; ++v) w[v] = load_wide(d, row + v * kLanes);
+  } else if constexpr (kVectors > 1) {
+    const hn::RebindToUnsigned<F> du;
+    for (int v = 0; v < kVectors / 2; ++v) {
+      const auto pairs = hn::LoadU(du, reinterpret_cast<const uint32_t*>(row) + v * kLanes);
+      w[v] = hn::BitCast(d, hn::ShiftLeft<16>(pairs));
+      w[v + kVectors / 2] = hn::BitCast(d, hn::And(pairs, hn::Set(du, 0xFFFF0000u)));
+    }
+  } else {
+    HWY_ALIGN int32_t places[kPanel];
+    for (int64_t j = 0; j < kPanel; ++j) places[j] = static_cast<int32_t>(Weight::place(DType::bf16, j));
+    w[0] = hn::TableLookupLanes(load_wide(d, row), hn::SetTableIndices(d, places));
+  }
+}
+
+// sum[r] += x[r] times one input's row of each panel.
+template <int R, int P, class T>
+HWY_INLINE void add_products(F d, const float* const (&x)[R], int64_t i, const T* HWY_RESTRICT panel, int64_t apart,
+                             V (&sum)[R][P][kVectors]) {
+  for (int p = 0; p < P; ++p) {
+    V w[kVectors];
+    load_outputs(d, panel + p * apart, w);
+    for (int r = 0; r < R; ++r) {
+      const V factor = hn::Set(d, x[r][i]);
+      for (int v = 0; v < kVectors; ++v) sum[r][p][v] = hn::MulAdd(factor, w[v], sum[r][p][v]);
+    }
+  }
+}
+
+// y [R, 16 P] = x [R,I] times P panels, with what the block begins from.
+template <int R, int P, class T>
+HWY_NOINLINE void multiply(F d, const RowBlock& rows, const T* HWY_RESTRICT panel, int64_t apart, int64_t inputs,
+                           Ahead ahead) {
+  V sum[R][P][kVectors];
+  for (int p = 0; p < P; ++p) {
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t column = p * kPanel + v * kLanes;
+      const V bias = rows.bias ? hn::LoadU(d, rows.bias + column) : hn::Zero(d);
+      for (int r = 0; r < R; ++r) {
+        const float* y = rows.y + r * rows.y_stride + column;
+        sum[r][p][v] = rows.keep ? hn::Add(bias, hn::LoadU(d, y)) : bias;
+      }
+    }
+  }
+  const float* x[R];
+  for (int r = 0; r < R; ++r) x[r] = rows.x + r * rows.x_stride;
+  int64_t i = 0;
+  for (; i + 8 <= inputs; i += 8) {
+    for (int64_t line = 0; line < ahead.lines; ++line, ahead.from += kLine) hwy::Prefetch(ahead.from);
+    for (int64_t j = i; j < i + 8; ++j, panel += kPanel) add_products(d, x, j, panel, apart, sum);
+  }
+  for (; i < inputs; ++i, panel += kPanel) add_products(d, x, i, panel, apart, sum);
+  for (int r = 0; r < R; ++r) {
+    for (int p = 0; p < P; ++p) {
+      for (int v = 0; v < kVectors; ++v) {
+        hn::StoreU(sum[r][p][v], d, rows.y + r * rows.y_stride + p * kPanel + v * kLanes);
+      }
+    }
+  }
+}
+
+// The last panel of a matrix, where y has fewer columns: by way of whole ones.
+template <int R, class T>
+void multiply_part(F d, const RowBlock& rows, const T* panel, int64_t inputs, Ahead ahead) {
+  HWY_ALIGN float y[R * kPanel] = {}, bias[kPanel] = {};
+  if (rows.bias) copy_rows(rows.bias, 0, 1, rows.columns, bias, 0);
+  if (rows.keep) copy_rows(rows.y, rows.y_stride, R, rows.columns, y, kPanel);
+  RowBlock whole = rows;
+  whole.y = y;
+  whole.y_stride = kPanel;
+  if (rows.bias) whole.bias = bias;
+  multiply<R, 1>(d, whole, panel, 0, inputs, ahead);
+  copy_rows(y, kPanel, R, rows.columns, rows.y, rows.y_stride);
+}
+
+template <int R, class T>
+HWY_INLINE void multiply_panel(F d, const RowBlock& rows, const T* panel, int64_t inputs, Ahead ahead) {
+  if (rows.columns < kPanel) return multiply_part<R>(d, rows, panel, inputs, ahead);
+  multiply<R, 1>(d, rows, panel, 0, inputs, ahead);
+}
+
+// All panels of a tile for R rows, each read once.
+template <int R, class T>
+void stream_panels(F d, RowBlock rows, const T* panel, int64_t inputs) {
+  constexpr int kSide = streams(R);
+  while (rows.columns > 0) {
+    const bool together = rows.columns >= kSide * kPanel;
+    if (together) {
+      multiply<R, kSide>(d, rows, panel, inputs * kPanel, inputs, {});
+    } else {
+      multiply_panel<R>(d, rows, panel, inputs, {});
+    }
+    const int64_t done = kPanel * (together ? kSide : 1);
+    panel += done * inputs;
+    rows.y += done;
+    rows.columns -= done;
+    if (rows.bias) rows.bias += done;
+  }
+}
+
+// run(integral constant R) for the R in [1, kMostRows] that is `rows`.
+template <int R = kMostRows, class Run>
+HWY_INLINE void with_rows(int64_t rows, const Run& run) {
+  if constexpr (R > 1) {
+    if (rows != R) return with_rows<R - 1>(rows, run);
+  }
+  run(std::integral_constant<int, R>());
+}
+
+// A part of one panel: `count` inputs from `first` on, for 16 columns of y.
+struct Piece {
+  int64_t first, count, column;
+};
+
+// All rows of a tile over a piece. Each block of rows asks for its share of the piece after it.
+template <class T>
+void multiply_blocks(F d, const Projection& call, const Tile& tile, const Piece& piece, const T* panel, const T* next) {
+  const int64_t blocks = (tile.rows + kMostRows - 1) / kMostRows;
+  Ahead ahead;
+  if (next) {
+    constexpr int64_t kLinesOfEight = 8 * kPanel * static_cast<int64_t>(sizeof(T)) / kLine;
+    ahead = {reinterpret_cast<const std::byte*>(next), (kLinesOfEight + blocks - 1) / blocks};
+  }
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t row = tile.row + tile.rows * b / blocks, end = tile.row + tile.rows * (b + 1) / blocks;
+    const RowBlock rows{.x = call.x.at(row, piece.first),
+                        .x_stride = call.x.stride(0),
+                        .y = call.y.at(row, piece.column),
+                        .y_stride = call.y.stride(0),
+                        .columns = tile.column + tile.columns - piece.column,
+                        .bias = piece.first == 0 && call.options.b ? call.options.b.at(piece.column) : nullptr,
+                        .keep = piece.first > 0 || call.options.add};
+    with_rows(end - row, [&](auto R) HWY_ATTR { multiply_panel<R>(d, rows, panel, piece.count, ahead); });
+    ahead.from += piece.count / 8 * ahead.lines * kLine;
+  }
+}
+
+// The tile's pieces in the order in which they are read: all panels for some inputs, then for the next inputs, so that
+// these parts of x stay in the cache.
+template <class Body>
+HWY_INLINE void for_pieces(const Tile& tile, int64_t inputs, const Body& body) {
+  for (int64_t first = 0; first == 0 || first < inputs; first += kPiece) {
+    for (int64_t column = tile.column; column < tile.column + tile.columns; column += kPanel) {
+      body(Piece{first, std::min(kPiece, inputs - first), column});
+    }
+  }
+}
+
+// Many rows over panels.
+template <class T>
+void block_panels(F d, const Projection& call, const Tile& tile) {
+  const int64_t inputs = call.w.inputs();
+  for_pieces(tile, inputs, [&](const Piece& piece) HWY_ATTR {
+    const int64_t p = piece.column / kPanel;
+    const bool last_panel = piece.column + kPanel >= tile.column + tile.columns;
+    const bool last_piece = piece.first + kPiece >= inputs;
+    // After the tile's last panel come its next inputs, or the tile after it.
+    const T* next = last_panel ? call.w.panel<T>(last_piece ? p + 1 : tile.column / kPanel) : call.w.panel<T>(p + 1);
+    const int64_t skip = last_panel ? (last_piece ? 0 : piece.first + kPiece) : piece.first;
+    multiply_blocks(d, call, tile, piece, call.w.panel<T>(p) + piece.first * kPanel, next + skip * kPanel);
+  });
+}
+
+// Rows over a matrix that is not packed: each piece is made into one of a panel, in f32.
+template <class T>
+void block_view(F d, const Projection& call, const Tile& tile) {
+  HWY_ALIGN float panel[kPiece * kPanel];
+  const View<const T, 2> w = call.w.view<T>();
+  for_pieces(tile, w.shape(1), [&](const Piece& piece) HWY_ATTR {
+    const int64_t outputs = std::min(kPanel, w.shape(0) - piece.column);
+    for (int64_t i = 0; i < piece.count; ++i) {
+      const T* from = w.at(piece.column, piece.first + i);
+      for (int64_t j = 0; j < kPanel; ++j) {
+        panel[i * kPanel + j] = j < outputs ? static_cast<float>(from[j * w.stride(0)]) : 0.0f;
+      }
+    }
+    multiply_blocks<float>(d, call, tile, piece, panel, nullptr);
+  });
+}
+
+template <class T>
+void project_as(const Projection& call, const Tile& tile) {
+  const F d;
+  if (!call.w.packed()) return block_view<T>(d, call, tile);
+  if (tile.rows > kMostRows) return block_panels<T>(d, call, tile);
+  const RowBlock rows{.x = call.x.at(tile.row),
+                      .x_stride = call.x.stride(0),
+                      .y = call.y.at(tile.row, tile.column),
+                      .y_stride = call.y.stride(0),
+                      .columns = tile.columns,
+                      .bias = call.options.b ? call.options.b.at(tile.column) : nullptr,
+                      .keep = call.options.add};
+  const T* panel = call.w.panel<T>(tile.column / kPanel);
+  with_rows(tile.rows, [&](auto R) HWY_ATTR { stream_panels<R>(d, rows, panel, call.w.inputs()); });
+}
+
+void project(const Projection& call, const Tile& tile) {
+  if (call.w.dtype() == DType::f32) project_as<float>(call, tile);
+  if (call.w.dtype() == DType::bf16) project_as<BFloat16>(call, tile);
+  if (call.w.dtype() == DType::f16) project_as<Float16>(call, tile);
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+namespace heed::kernels {
+
+HWY_EXPORT(project);
+
+void project_panels(const Projection& call, const Tile& tile) noexcept { HWY_DYNAMIC_DISPATCH(project)(call, tile); }
+
+}  // namespace heed::kernels
+
+#endif  // HWY_ONCE

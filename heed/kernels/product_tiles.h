@@ -1,0 +1,62 @@
+#pragma once
+// How products are cut into tasks, and one task of each kind. Internal: linear.h adds its activation to a tile while it
+// is in the cache. The cut depends on shapes alone, so results do not depend on threads.
+#include <algorithm>
+#include <cstdint>
+
+#include "heed/base/parallel.h"
+#include "heed/base/view.h"
+#include "heed/kernels/product.h"
+#include "heed/kernels/weight.h"
+
+namespace heed::kernels {
+
+// A part of a matrix [M,N].
+struct Tile {
+  int64_t row, rows, column, columns;
+};
+
+// [M,N] in tiles of nearly equal sizes.
+class Tiling {
+ public:
+  // Tiles of at most rows x columns, whose columns begin at multiples of `unit`.
+  Tiling(int64_t M, int64_t N, const Dims<2>& most, int64_t unit)
+      : M_(M), N_(N), unit_(unit), down_(pieces(M, most[0])), across_(pieces(N, std::max(most[1], unit))) {}
+
+  int64_t count() const { return down_ * across_; }
+  int64_t down() const { return down_; }  // tiles below each other: tile i is the (i mod down)-th of its column
+  Tile operator[](int64_t i) const {
+    const int64_t down = i % down_, across = i / down_;
+    const int64_t row = M_ * down / down_, column = begin(across);
+    return {row, M_ * (down + 1) / down_ - row, column, begin(across + 1) - column};
+  }
+
+ private:
+  static int64_t pieces(int64_t extent, int64_t most) { return (extent + most - 1) / most; }
+  int64_t begin(int64_t across) const {
+    const int64_t units = pieces(N_, unit_);
+    return std::min(N_, units * across / across_ * unit_);
+  }
+
+  int64_t M_, N_, unit_, down_, across_;
+};
+
+// c [M,N] (=|+=) alpha a b through BLAS, as product() documents it.
+Tiling product_tiling(int64_t M, int64_t N, int64_t K);
+void product_tile(const View<const float, 2>& a, const View<const float, 2>& b, const View<float, 2>& c,
+                  const ProductOptions&, const Tile&) noexcept;
+
+// The arguments of project().
+struct Projection {
+  const View<const float, 2>& x;
+  const Weight& w;
+  const View<float, 2>& y;
+  ProjectOptions options;
+};
+
+Tiling project_tiling(const Projection&);
+void project_tile(const Projection&, const Tile&) noexcept;
+// The same where w is packed or in 16 bits: with Highway. The tile begins at a panel.
+void project_panels(const Projection&, const Tile&) noexcept;
+
+}  // namespace heed::kernels

@@ -1,0 +1,96 @@
+#pragma once
+// Weight: a matrix W [O,I] as a product x W^T reads it, in f32, bf16 or f16: as it was stored, or packed once into
+// panels of 16 outputs that lie in the order in which they are read. It borrows either; PackedWeight owns panels. Not
+// here: gradients. A matrix that is being learned is a View, and its packing is made again when it has changed.
+#include <cassert>
+#include <cstddef>
+#include <span>
+
+#include "heed/base/half.h"
+#include "heed/base/parallel.h"
+#include "heed/base/view.h"
+#include "heed/base/workspace.h"
+
+namespace heed::kernels {
+
+class Weight {
+ public:
+  // Outputs that a panel holds: panel p is [I][16], the entry (i, place(j)) is W[16 p + j, i], zero from O on.
+  static constexpr int64_t kPanel = 16;
+  // In order, but for bf16, where outputs j and j + 8 are the halves of one word.
+  static constexpr int64_t place(DType dtype, int64_t j) {
+    constexpr int64_t kHalf = kPanel / 2;
+    return dtype == DType::bf16 ? j % kHalf * 2 + j / kHalf : j;
+  }
+
+  Weight() = default;
+  // w [O,I], of which one stride is 1: a matrix stored as [I,O] is View(data, {I, O}).transposed(0, 1).
+  Weight(const View<const float, 2>& w) : Weight(w, DType::f32) {}      // NOLINT(google-explicit-constructor)
+  Weight(const View<float, 2>& w) : Weight(w, DType::f32) {}            // NOLINT(google-explicit-constructor)
+  Weight(const View<const BFloat16, 2>& w) : Weight(w, DType::bf16) {}  // NOLINT(google-explicit-constructor)
+  Weight(const View<BFloat16, 2>& w) : Weight(w, DType::bf16) {}        // NOLINT(google-explicit-constructor)
+  Weight(const View<const Float16, 2>& w) : Weight(w, DType::f16) {}    // NOLINT(google-explicit-constructor)
+  Weight(const View<Float16, 2>& w) : Weight(w, DType::f16) {}          // NOLINT(google-explicit-constructor)
+
+  // Panels that pack_weight made.
+  static Weight from_panels(const void* panels, int64_t outputs, int64_t inputs, DType dtype) {
+    Weight weight;
+    weight.data_ = panels;
+    weight.dtype_ = dtype;
+    weight.packed_ = true;
+    weight.shape_ = {outputs, inputs};
+    return weight;
+  }
+
+  bool empty() const { return data_ == nullptr; }
+  bool packed() const { return packed_; }
+  DType dtype() const { return dtype_; }
+  int64_t outputs() const { return shape_[0]; }
+  int64_t inputs() const { return shape_[1]; }
+  const Dims<2>& shape() const { return shape_; }
+
+  // T must be the one of dtype().
+  template <class T = float>
+  View<const T, 2> view() const {
+    assert(dtype_ == kDType<T> && !packed_);
+    return {static_cast<const T*>(data_), shape_, strides_};
+  }
+  template <class T>
+  const T* panel(int64_t p) const {
+    assert(dtype_ == kDType<T> && packed_);
+    return static_cast<const T*>(data_) + p * kPanel * shape_[1];
+  }
+
+ private:
+  template <class T>
+  Weight(const View<T, 2>& w, DType dtype) : data_(w.data()), dtype_(dtype), shape_(w.shape()), strides_(w.strides()) {}
+
+  const void* data_ = nullptr;
+  DType dtype_ = DType::f32;
+  bool packed_ = false;
+  Dims<2> shape_{}, strides_{};
+};
+
+size_t packed_weight_bytes(int64_t outputs, int64_t inputs, DType dtype);
+// Into memory of the caller's, aligned as a Workspace is: for a matrix that changes and is packed again. `from` is not
+// packed; what does not fit the dtype is rounded to the nearest. What comes back reads `to`, and `from` no more.
+Weight pack_weight(const Weight& from, DType dtype, std::byte* to, Parallel&) noexcept;
+
+// Panels with their memory.
+class PackedWeight {
+ public:
+  PackedWeight() = default;
+  PackedWeight(const Weight& from, DType dtype, Parallel& parallel)
+      : memory_(packed_weight_bytes(from.outputs(), from.inputs(), dtype)),
+        weight_(pack_weight(from, dtype, memory_.data(), parallel)) {}
+
+  operator const Weight&() const { return weight_; }  // NOLINT(google-explicit-constructor)
+  const Weight& weight() const { return weight_; }
+  std::span<const std::byte> panels() const { return {memory_.data(), memory_.bytes()}; }
+
+ private:
+  Workspace memory_;
+  Weight weight_;
+};
+
+}  // namespace heed::kernels
