@@ -1,0 +1,90 @@
+#pragma once
+// Parameters: what a model learns. A layer holds them as members and names them in visit(); a ParameterStore lays all
+// of a model's out in one flat buffer of values and one of gradients, so that clipping, an optimiser's step, averaging
+// and saving are single loops.
+//
+//   struct Linear {
+//     Parameter weight, bias;
+//     void visit(auto&& each) { each("weight", weight); each("bias", bias); }
+//   };
+//
+// visit() may name parameters, layers, and vectors of layers; names are joined by dots: "layers.0.norm.weight".
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "heed/autograd/tape.h"
+#include "heed/tensor/tensor.h"
+
+namespace heed {
+
+struct Parameter {
+  Tensor value;
+  Tensor gradient{};  // as large as the value, once in a store
+  bool decay = true;  // weight decay applies: not to biases, norms and gates
+};
+
+namespace detail {
+
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
+
+}  // namespace detail
+
+// each(name, Parameter&) for every parameter of a module, in the order it names them.
+template <class Module, class Each>
+void visit_parameters(Module& module, const Each& each, const std::string& prefix = "") {
+  module.visit([&](const char* name, auto& member) {
+    using Member = std::remove_cvref_t<decltype(member)>;
+    const std::string path = prefix + name;
+    if constexpr (std::is_same_v<Member, Parameter>) {
+      if (member.value) each(path, member);
+    } else if constexpr (detail::IsVector<Member>::value) {
+      for (size_t i = 0; i < member.size(); ++i)
+        visit_parameters(member[i], each, path + "." + std::to_string(i) + ".");
+    } else {
+      visit_parameters(member, each, path + ".");
+    }
+  });
+}
+
+class ParameterStore {
+ public:
+  struct Entry {
+    std::string name;
+    int64_t offset;  // in the flat buffers
+    Tensor value, gradient;
+    bool decay;
+  };
+
+  // Lays out the parameters of `module`, which from now on are views into this store, in `dtype`: f64 serves to check
+  // gradients. The module must not be copied after that.
+  template <class Module>
+  explicit ParameterStore(Module& module, DType dtype = DType::f32) {
+    std::vector<std::pair<std::string, Parameter*>> found;
+    visit_parameters(module, [&](const std::string& name, Parameter& p) { found.emplace_back(name, &p); });
+    lay_out(found, dtype);
+  }
+  ParameterStore(const ParameterStore&) = delete;
+  ParameterStore& operator=(const ParameterStore&) = delete;
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  const Entry* find(const std::string& name) const;
+  // [n]: all of them, with gaps of zeros that keep each aligned.
+  const Tensor& values() const { return values_; }
+  const Tensor& gradients() const { return gradients_; }
+  int64_t count() const { return count_; }  // numbers, without the gaps
+  void clear_gradients() const { gradients_.fill(0); }
+
+ private:
+  void lay_out(const std::vector<std::pair<std::string, Parameter*>>& found, DType dtype);
+
+  std::vector<Entry> entries_;
+  Tensor values_, gradients_;
+  int64_t count_ = 0;
+};
+
+}  // namespace heed

@@ -1,0 +1,18 @@
+#pragma once
+// Heads that stand side by side in the last dimension of a tensor, seen as a dimension of their own.
+#include <type_traits>
+
+#include "heed/base/view.h"
+#include "heed/tensor/tensor.h"
+
+namespace heed::ops {
+
+// [B,T,H D] seen as [B,H,T,D].
+template <class T>
+View<T, 4> by_heads(const Tensor& x, int64_t heads) {
+  if (!x) return {};
+  const View<T, 4> rows(x.data<std::remove_const_t<T>>(), {x.shape(0), x.shape(1), heads, x.shape(2) / heads});
+  return rows.transposed(1, 2);
+}
+
+}  // namespace heed::ops

@@ -1,0 +1,25 @@
+#pragma once
+// Softmax and log-softmax over the last dimension, and the cross-entropy of logits, on the tape.
+#include "heed/autograd/tape.h"
+
+namespace heed::ops {
+
+Var softmax(const Context&, const Var& x);
+Var log_softmax(const Context&, const Var& x);
+
+struct CrossEntropyOptions {
+  double smoothing{0};    // of labels, in [0, 1]
+  int32_t ignored{-100};  // a target that costs nothing
+};
+
+struct CrossEntropyResult {
+  Var loss;           // the mean over the tokens that count; 0 where there are none
+  double sum = 0;     // and before the division
+  int64_t count = 0;  // of those tokens
+};
+
+// logits [...,V], targets [...] in i32.
+CrossEntropyResult cross_entropy(const Context&, const Var& logits, const Tensor& targets,
+                                 const CrossEntropyOptions& = {});
+
+}  // namespace heed::ops

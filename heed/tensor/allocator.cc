@@ -1,0 +1,95 @@
+#include "heed/tensor/allocator.h"
+
+#include <array>
+#include <bit>
+#include <new>
+
+namespace heed {
+namespace {
+
+constexpr size_t kSmallest = 64;  // bytes
+constexpr size_t kLargest = size_t{1} << 62;
+constexpr size_t kClasses = 4 * 57;
+
+// Sizes are rounded up to four steps an octave, so that at most a quarter is wasted and sizes that differ a little
+// share blocks.
+struct SizeClass {
+  size_t index, bytes;
+
+  explicit SizeClass(size_t wanted) {
+    const size_t size = wanted < kSmallest ? kSmallest : wanted;
+    const size_t octave = static_cast<size_t>(std::bit_width(size - 1)) - 1;  // 2^octave < size <= 2^(octave + 1)
+    const size_t step = (size_t{1} << octave) / 4;
+    const size_t steps = (size - (size_t{1} << octave) + step - 1) / step;
+    bytes = (size_t{1} << octave) + steps * step;
+    index = (octave - 5) * 4 + steps - 1;
+  }
+};
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+struct Cache {
+  std::array<FreeBlock*, kClasses> free{};
+  AllocatorStats stats;
+
+  ~Cache() { release(); }
+  void release() noexcept {
+    for (FreeBlock*& list : free) {
+      while (list) {
+        FreeBlock* block = list;
+        list = block->next;
+        ::operator delete (block, std::align_val_t{kCachedAlignment});
+      }
+    }
+    stats.kept_bytes = 0;
+  }
+};
+
+// A tensor may outlive its thread's cache, as static ones do: then blocks go straight back.
+thread_local bool cache_gone = false;
+struct CacheHolder {
+  Cache cache;
+  ~CacheHolder() { cache_gone = true; }
+};
+
+Cache* cache() {
+  if (cache_gone) return nullptr;
+  thread_local CacheHolder holder;
+  return &holder.cache;
+}
+
+}  // namespace
+
+void* cached_allocate(size_t bytes) {
+  if (bytes > kLargest) throw std::bad_alloc();
+  const SizeClass size(bytes);
+  Cache* kept = cache();
+  if (kept && kept->free[size.index]) {
+    FreeBlock* block = kept->free[size.index];
+    kept->free[size.index] = block->next;
+    kept->stats.kept_bytes -= static_cast<int64_t>(size.bytes);
+    return block;
+  }
+  void* memory = ::operator new (size.bytes, std::align_val_t{kCachedAlignment});
+  if (kept) ++kept->stats.fresh;
+  return memory;
+}
+
+void cached_free(void* memory, size_t bytes) noexcept {
+  if (!memory) return;
+  Cache* kept = cache();
+  if (!kept) return ::operator delete (memory, std::align_val_t{kCachedAlignment});
+  const SizeClass size(bytes);
+  kept->free[size.index] = new (memory) FreeBlock{kept->free[size.index]};
+  kept->stats.kept_bytes += static_cast<int64_t>(size.bytes);
+}
+
+AllocatorStats allocator_stats() { return cache() ? cache()->stats : AllocatorStats{}; }
+
+void release_cached_memory() noexcept {
+  if (cache()) cache()->release();
+}
+
+}  // namespace heed
