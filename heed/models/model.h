@@ -1,0 +1,63 @@
+#pragma once
+// A model that is chosen at run time: what training and decoding need of any sequence-to-sequence model or language
+// model, and the folder it is kept in (config.json, model.safetensors; tokenizers stand beside, see text/).
+#include <memory>
+#include <string>
+
+#include "heed/autograd/parameter.h"
+#include "heed/base/describe.h"
+#include "heed/models/transformer.h"
+#include "heed/nn/pass.h"
+#include "heed/nn/state.h"
+
+namespace heed::models {
+
+enum class Family : uint8_t { transformer };
+
+constexpr auto enum_names(Family) { return std::to_array<EnumName<Family>>({{"transformer", Family::transformer}}); }
+
+// What config.json holds. Only the options of the chosen family count.
+struct ModelOptions {
+  Family family{Family::transformer};
+  TransformerOptions transformer{};
+
+  static void describe(ModelOptions& o, auto&& field) {
+    field("family", o.family, "which kind of model");
+    field("transformer", o.transformer, "options of a Transformer");
+  }
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  const ModelOptions& options() const { return options_; }
+  ParameterStore& parameters() { return *parameters_; }
+  const ParameterStore& parameters() const { return *parameters_; }
+
+  // Logits [B,T,V] of what comes after each prefix of the target. A language model has no source.
+  virtual Var logits(nn::Pass&, const Tokens& source, const Tokens& target) const = 0;
+  // Token by token.
+  virtual nn::State begin(nn::Pass&, const Tokens& source) const = 0;
+  virtual Var step(nn::Pass&, const Tensor& ids, nn::State&) const = 0;
+  virtual int64_t vocabulary() const = 0;
+  // The longest source or target it can take.
+  virtual int64_t max_length() const = 0;
+
+ protected:
+  ModelOptions options_;
+  std::unique_ptr<ParameterStore> parameters_;
+};
+
+// Random parameters; throws Error for options that do not fit each other.
+std::unique_ptr<Model> make_model(const ModelOptions&, uint64_t seed, DType = DType::f32);
+
+// Both files are there whole or not at all; the folder is made if it is missing.
+void save_model(const Model&, const std::string& folder);
+// Throws Error where a file is missing or broken, or a tensor is missing, left over or of another shape.
+std::unique_ptr<Model> load_model(const std::string& folder);
+// The parameters alone, from a safetensors file.
+void load_parameters(const std::string& path, const ParameterStore&);
+void save_parameters(const ParameterStore&, const std::string& path);
+
+}  // namespace heed::models

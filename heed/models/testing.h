@@ -1,0 +1,112 @@
+#pragma once
+// What the tests of models share: shrunken Transformers, and batches for them.
+#include <string>
+#include <vector>
+
+#include "heed/models/transformer.h"
+#include "heed/nn/testing.h"
+
+namespace heed::models::testing {
+
+using namespace nn::testing;  // NOLINT(google-build-using-namespace): models are tested with what layers are
+
+inline constexpr int64_t kVocabulary = 7, kSourceVocabulary = 9;
+
+// Small in every way, but with every part there.
+inline TransformerOptions shrunken(TransformerKind kind, Positions positions, NormPlace norm) {
+  TransformerOptions o;
+  o.kind = kind;
+  o.vocabulary = kVocabulary;
+  o.width = 8, o.heads = 2, o.inner = 12, o.max_length = 96;
+  o.encoder_layers = o.decoder_layers = 2;
+  o.dropout = 0.2f, o.attention_dropout = 0.1f;
+  o.norm = norm;
+  o.positions = positions;
+  return o;
+}
+
+inline std::string name_of(const TransformerOptions& o) {
+  const auto name = [](auto value) {
+    for (const auto& one : enum_names(value)) {
+      if (one.value == value) return std::string(one.name);
+    }
+    return std::string("?");
+  };
+  std::string text = name(o.kind) + "_norm_" + name(o.norm) + "_" + name(o.positions);
+  text += std::string(o.rms ? "_rms" : "") + (o.gelu ? "_gelu" : "") + (o.tied ? "_tied" : "");
+  text += std::string(o.outputs ? "_outputs" : "") + (o.kv_heads ? "_grouped" : "");
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+// Every kind of model, order of norms and kind of positions; the other options take turns, each with each of these.
+inline std::vector<TransformerOptions> every_kind() {
+  std::vector<TransformerOptions> all;
+  int turn = 0;
+  for (const auto& kind : enum_names(TransformerKind{})) {
+    for (const auto& norm : enum_names(NormPlace{})) {
+      for (const auto& positions : enum_names(Positions{})) {
+        TransformerOptions o = shrunken(kind.value, positions.value, norm.value);
+        ++turn;
+        o.rms = turn % 2 == 0;
+        o.gelu = turn / 2 % 2 == 0;
+        o.tied = turn % 3 != 0;
+        if (turn % 4 == 1) o.kv_heads = 1;
+        if (kind.value == TransformerKind::encoder && turn % 5 != 0) o.outputs = 3;
+        if (kind.value == TransformerKind::encoder_decoder && turn % 3 == 1) o.source_vocabulary = kSourceVocabulary;
+        all.push_back(o);
+      }
+    }
+  }
+  return all;
+}
+
+inline std::vector<TransformerOptions> every_decoder() {
+  std::vector<TransformerOptions> all = every_kind();
+  std::erase_if(all, [](const TransformerOptions& o) { return o.kind == TransformerKind::encoder; });
+  return all;
+}
+
+// A source and a target of which the rows have different lengths.
+struct Batch {
+  Batch(const TransformerOptions& o, int64_t B, int64_t S, int64_t T, Rng& rng) {
+    source.ids = draw_tokens({B, S}, o.source_vocabulary ? o.source_vocabulary : o.vocabulary, rng);
+    target.ids = draw_tokens({B, T}, o.vocabulary, rng);
+    for (int64_t b = 0; b < B; ++b) {
+      source_lengths.push_back(std::max<int64_t>(1, S - b));
+      target_lengths.push_back(std::max<int64_t>(1, T - b));
+    }
+    source.lengths = source_lengths;
+    target.lengths = target_lengths;
+  }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  Tokens source, target;
+  std::vector<int64_t> source_lengths, target_lengths;
+};
+
+// What the model gives for a batch: logits, or the states of an encoder alone.
+inline Var run(const Transformer& model, nn::Pass& pass, const Batch& batch) {
+  const TransformerKind kind = model.options().kind;
+  const Var memory = kind == TransformerKind::decoder ? Var() : model.encode(pass, batch.source);
+  return kind == TransformerKind::encoder ? memory : model.decode(pass, batch.target, memory, batch.source);
+}
+
+// Row t of x [B,T,E].
+inline Tensor row_of(const Tensor& x, int64_t t) {
+  const int64_t B = x.shape(0), T = x.shape(1), E = x.shape(2);
+  const Tensor row = Tensor::uninitialised({B, 1, E});
+  for (int64_t b = 0; b < B; ++b) std::copy_n(x.data<float>() + (b * T + t) * E, E, row.data<float>() + b * E);
+  return row;
+}
+
+// Columns [begin, end) of ids [B,T].
+inline Tensor columns_of(const Tensor& ids, int64_t begin, int64_t end) {
+  const int64_t B = ids.shape(0), T = ids.shape(1), n = end - begin;
+  const Tensor part = Tensor::uninitialised({B, n}, DType::i32);
+  for (int64_t b = 0; b < B; ++b) std::copy_n(ids.data<int32_t>() + b * T + begin, n, part.data<int32_t>() + b * n);
+  return part;
+}
+
+}  // namespace heed::models::testing

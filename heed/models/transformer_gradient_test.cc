@@ -1,0 +1,51 @@
+// Every kind of Transformer, dropout on: gradients in double against central differences, and f32 against double.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "heed/models/testing.h"
+
+namespace heed::models {
+namespace {
+
+using testing::Batch;
+
+class TransformerGradient : public ::testing::TestWithParam<TransformerOptions> {};
+
+// Differences fail at the kink of relu. Biases of +-6 keep what goes in, products of normalised rows, away from it.
+void leave_kinks(const ParameterStore& store) {
+  for (const auto& entry : store.entries()) {
+    if (!entry.name.ends_with("feed_forward.first.bias")) continue;
+    for (int64_t i = 0; i < entry.value.size(); ++i) {
+      const double away = i % 2 ? 6 : -6;
+      with_float("bias", entry.value.dtype(),
+                 [&](auto tag) { entry.value.template data<decltype(tag)>()[i] = static_cast<decltype(tag)>(away); });
+    }
+  }
+}
+
+TEST_P(TransformerGradient, IsExact) {
+  TransformerOptions options = GetParam();
+  options.encoder_layers = options.decoder_layers = 1;
+  Rng rng(11);
+  const Batch batch(options, 2, 4, 3, rng);
+  const auto make = [&] {
+    Rng weights(12);
+    return Transformer(options, weights);
+  };
+  const auto use = [&](const Transformer& model, nn::Pass& pass, std::span<const Var>) {
+    return testing::run(model, pass, batch);
+  };
+  // There and back through the longest way, both layers and the output: sums over the width (8) for q, k, v, the result
+  // and each norm, over a head (4), over keys (4), over the inner width (12), over tokens (8) for a weight.
+  const double additions = 2 * (3 * (5 * 8 + 4 + 4) + 2 * (3 * 8 + 12) + 3 * 8 + 8);
+  testing::check_layer(
+      make, {}, use,
+      {.training = true, .additions = additions, .seed = 13, .prepare = options.gelu ? nullptr : leave_kinks});
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TransformerGradient, ::testing::ValuesIn(testing::every_kind()),
+                         [](const auto& one) { return testing::name_of(one.param); });
+
+}  // namespace
+}  // namespace heed::models

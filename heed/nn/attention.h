@@ -1,0 +1,77 @@
+#pragma once
+// The attention layer: any score, with or without projections, any number of heads, self, masked or cross, and one step
+// at a time over a cache. Without projections it is the parameter-free y_i = sum_j softmax_j(x_i . x_j) x_j, by the
+// same code.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heed/nn/layers.h"
+#include "heed/nn/state.h"
+#include "heed/ops/attention.h"
+
+namespace heed::nn {
+
+// dot: q . k. scaled: over sqrt of the head's width. bilinear: q W . k. additive: w . tanh(q + k).
+enum class Score : uint8_t { dot, scaled, bilinear, additive };
+
+struct AttentionOptions {
+  int64_t width{0};  // of the model: queries, and the result
+  int64_t heads{1};
+  int64_t kv_heads{0};   // 0: as many as heads
+  int64_t key_width{0};  // of a head; 0: width / heads
+  int64_t value_width{0};
+  int64_t source_width{0};  // of what keys and values are made from; 0: width
+  Score score{Score::scaled};
+  bool projections{true};  // of q, k, v and the result; without them, the widths have to fit as they are
+  bool bias{true};         // of the projections
+  float dropout{0};
+  bool rotary{false};  // queries and keys are turned by their positions
+  double rotary_base{10000};
+  int64_t positions{4096};  // that rotary can turn to
+  bool alibi{false};
+};
+
+// What the keys are to the queries in one call. Spans are borrowed until the tape has gone back.
+struct AttentionCall {
+  AttentionRole role{AttentionRole::self};
+  kernels::Mask mask{};
+  int64_t position{0};  // of the first query; the first key stands at 0
+};
+
+struct Attention {
+  AttentionOptions options;
+  std::string path;               // told to observers: "encoder.0.self"
+  Linear q, k, v, out, bilinear;  // empty where not used
+  Parameter w;                    // [heads, key_width], additive
+
+  Attention() = default;
+  Attention(const AttentionOptions&, std::string path, Rng& rng);
+
+  // x [B,T,width] looks at source [B,S,source_width].
+  Var operator()(Pass&, const Var& x, const Var& source, const AttentionCall&) const;
+  // Self-attention over the tokens so far: those of x [B,n,width] are put into the cache first. Inference.
+  Var step(Pass&, const Var& x, KvCache&) const;
+  // Keys and values of a source, made once, and looking at them. Inference.
+  KvCache remember(Pass&, const Var& source) const;
+  Var step(Pass&, const Var& x, const KvCache& source, const AttentionCall&) const;
+
+  void visit(auto&& each) {
+    each("q", q), each("k", k), each("v", v), each("out", out), each("bilinear", bilinear), each("w", w);
+  }
+
+ private:
+  struct KeysValues {
+    Var k, v;
+  };
+  Var project_query(Pass&, const Var& x, int64_t position) const;
+  KeysValues project_source(Pass&, const Var& source, int64_t position) const;
+  Var turned(Pass&, const Var& x, int64_t heads, int64_t position) const;
+  Var attend(Pass&, const Var& query, const KeysValues&, const AttentionCall&) const;
+  void check_inference(const Pass&) const;
+
+  std::vector<float> slopes_;
+  ops::RotaryTables tables_;
+};
+
+}  // namespace heed::nn
