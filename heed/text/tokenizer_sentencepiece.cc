@@ -1,0 +1,166 @@
+#include "heed/text/tokenizer_sentencepiece.h"
+
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include <unordered_map>
+
+#include "heed/base/file.h"
+#include "heed/text/tokenizer_text.h"
+
+namespace heed::text {
+namespace {
+
+namespace sp = sentencepiece;
+
+// What stands behind the model: field 200 (kind), 201 (lowercase), both of one byte, and 202 (hash), of eight.
+constexpr size_t kFieldBytes = 3, kHashBytes = 8, kTailBytes = 2 * kFieldBytes + 2 + kHashBytes;
+constexpr std::string_view kKindField = "\xC0\x0C", kLowercaseField = "\xC8\x0C", kHashField = "\xD1\x0C";
+
+// FNV-1a.
+uint64_t hash_of(std::string_view bytes) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3u;
+  return hash;
+}
+
+std::string bytes_of(uint64_t number) {
+  std::string bytes;
+  for (int shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(number >> shift & 0xFF);
+  return bytes;
+}
+
+std::string with_tail(std::string model, TokenizerKind kind, bool lowercase) {
+  model += std::string(kKindField) + static_cast<char>(kind);
+  model += std::string(kLowercaseField) + static_cast<char>(lowercase);
+  model += kHashField;
+  return model + bytes_of(hash_of(model));
+}
+
+void replace_all(std::string& text, std::string_view from, char to) {
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; ++at) text.replace(at, from.size(), 1, to);
+}
+
+// A block is what SentencePiece writes for a space.
+std::string without_blocks(std::string_view text, bool lowercase) {
+  std::string result = prepared(text, lowercase);
+  replace_all(result, kBlock, ' ');
+  return squeeze_spaces(result);
+}
+
+// SentencePiece's messages begin with the place in its source: "./src/x.cc(660) [condition] Vocabulary size ...". Where
+// nothing follows, the condition has to do.
+std::string message_of(const sp::util::Status& status) {
+  std::string text = status.error_message();
+  const size_t begin = text.find('['), end = text.rfind("] ");
+  if (begin == text.npos || end == text.npos) return text;
+  return end + 2 < text.size() ? text.substr(end + 2) : text.substr(begin + 1, end - begin - 1);
+}
+
+class SentencePiece final : public Tokenizer {
+ public:
+  // A file as with_tail() makes it.
+  SentencePiece(std::string file, const std::string& name) : file_(std::move(file)) {
+    const std::string_view tail = std::string_view(file_).substr(file_.size() - kTailBytes);
+    kind_ = static_cast<TokenizerKind>(tail[kKindField.size()]);
+    lowercase_ = tail[kFieldBytes + kLowercaseField.size()] != 0;
+    const sp::util::Status status = processor_.LoadFromSerializedProto(file_);
+    if (!status.ok()) throw Error(name + ": SentencePiece cannot read it: " + message_of(status));
+  }
+
+  TokenizerKind kind() const override { return kind_; }
+  int64_t size() const override { return processor_.GetPieceSize(); }
+
+  std::vector<int32_t> encode(std::string_view text) const override {
+    std::vector<int32_t> ids;
+    const sp::util::Status status = processor_.Encode(without_blocks(text, lowercase_), &ids);
+    if (!status.ok()) throw Error("tokenizer: SentencePiece cannot encode the text: " + message_of(status));
+    return ids;
+  }
+
+  std::string decode(std::span<const int32_t> ids) const override {
+    std::string text;
+    for (const int32_t id : ids) {
+      if (id < 0 || id >= kUnknown) text += piece(id);
+    }
+    replace_all(text, kBlock, ' ');
+    return squeeze_spaces(text);
+  }
+
+  std::string piece(int32_t id) const override {
+    check_id(id, size());
+    return processor_.IdToPiece(id);
+  }
+
+  void save(const std::string& path) const override { write_file_atomically(path, std::as_bytes(std::span(file_))); }
+
+ private:
+  std::string file_;
+  TokenizerKind kind_ = TokenizerKind::unigram;
+  bool lowercase_ = false;
+  sp::SentencePieceProcessor processor_;
+};
+
+class LineIterator final : public sp::SentenceIterator {
+ public:
+  explicit LineIterator(std::span<const std::string> lines) : lines_(lines) {}
+  bool done() const override { return lines_.empty(); }
+  void Next() override { lines_ = lines_.subspan(1); }
+  const std::string& value() const override { return lines_.front(); }
+  sp::util::Status status() const override { return {}; }
+
+ private:
+  std::span<const std::string> lines_;
+};
+
+// What SentencePiece can learn from. It leaves out lines with a zero byte or its own mark for the unknown, U+2585, and
+// ends the program if no words are left: here both are spaces, and a line is words or is not there.
+std::vector<std::string> lines_to_learn(std::span<const std::string> lines, bool lowercase) {
+  constexpr std::string_view kZero("\0", 1), kUnknownMark = "\u2585";
+  std::vector<std::string> result;
+  for (const std::string& line : lines) {
+    std::string words = without_blocks(line, lowercase);
+    replace_all(words, kZero, ' ');
+    replace_all(words, kUnknownMark, ' ');
+    words = squeeze_spaces(words);
+    if (!words.empty()) result.push_back(std::move(words));
+  }
+  if (result.empty()) throw Error("tokenizer: the text has only characters that SentencePiece keeps for itself");
+  return result;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string> lines, const TokenizerOptions& options) {
+  const std::unordered_map<std::string, std::string> settings = {
+      {"model_type", options.kind == TokenizerKind::bpe ? "bpe" : "unigram"},
+      {"vocab_size", std::to_string(options.vocabulary)},
+      {"pad_id", std::to_string(kPad)},
+      {"bos_id", std::to_string(kBegin)},
+      {"eos_id", std::to_string(kEnd)},
+      {"unk_id", std::to_string(kUnknown)},
+      {"normalization_rule_name", "identity"},
+      {"character_coverage", "1"},
+      {"max_sentence_length", std::to_string(1 << 30)},  // the most it takes
+      {"num_threads", "1"},                              // the sums of unigram training depend on it
+      {"minloglevel", "3"}};                             // fatal errors only
+  const std::vector<std::string> learnt = lines_to_learn(lines, options.lowercase);
+  LineIterator iterator(learnt);
+  std::string model;
+  const sp::util::Status status = sp::SentencePieceTrainer::Train(settings, &iterator, &model);
+  if (!status.ok()) {
+    throw Error("tokenizer: vocabulary is " + std::to_string(options.vocabulary) +
+                ", and SentencePiece says: " + message_of(status));
+  }
+  return std::make_unique<SentencePiece>(with_tail(std::move(model), options.kind, options.lowercase), "tokenizer");
+}
+
+std::unique_ptr<Tokenizer> parse_sentencepiece(std::string file, const std::string& name) {
+  const size_t hashed = file.size() - kHashBytes;
+  if (file.size() < kTailBytes || file.substr(hashed) != bytes_of(hash_of(std::string_view(file).substr(0, hashed)))) {
+    throw Error(name + ": is no tokenizer that heed has written, or it is cut short or damaged");
+  }
+  return std::make_unique<SentencePiece>(std::move(file), name);
+}
+
+}  // namespace heed::text
