@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "cli/bench.h"
+#include "cli/corpus.h"
 #include "cli/suggest.h"
+#include "cli/train.h"
+#include "cli/translate.h"
 
 namespace heed::cli {
 
@@ -75,7 +78,10 @@ int run(int argc, char** argv) {
   heed.set_version_flag("--version", "heed " HEED_VERSION);
   heed.allow_extras();  // refused below, with a suggestion; commands inherit it
   Action action;
+  add_train(heed, action);
+  add_translate(heed, action);
   add_bench(heed, action);
+  add_corpus(heed, action);
   try {
     heed.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

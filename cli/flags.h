@@ -1,0 +1,28 @@
+#pragma once
+// Flags from the one list of an option struct's fields (heed/base/describe.h): --batch-tokens, and for a field of a
+// struct inside, its own name: --rate. A value that does not fit is refused with what was expected.
+#include <map>
+#include <memory>
+#include <string>
+
+#include "heed/base/describe.h"
+#include "heed/io/config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace heed::cli {
+
+class Flags {
+ public:
+  // Adds a flag to `app` for every field; defaults are what the fields hold now.
+  void add(CLI::App& app, const io::ShowFields& fields);
+  // Sets those fields whose flags came. Throws Error.
+  void apply(const io::ShowFields& fields) const;
+
+ private:
+  std::map<std::string, std::string> values_;  // by flag; empty: did not come
+};
+
+}  // namespace heed::cli

@@ -1,0 +1,30 @@
+#pragma once
+// log.jsonl: a line for every tenth step and every look at the dev set, for people who draw curves.
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace heed::train {
+
+struct Progress;
+struct Evaluation;
+
+class Log {
+ public:
+  explicit Log(std::string path);  // appends
+  ~Log();
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  void step(const Progress&);
+  void evaluation(const Progress&, const Evaluation&, bool best);
+  // Leaves out what a run that was killed wrote after its last checkpoint.
+  void cut_after(int64_t step);
+
+ private:
+  void line(const std::string& text);
+  std::string path_;
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace heed::train

@@ -1,0 +1,244 @@
+#include "heed/train/run.h"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <sstream>
+
+#include "heed/base/error.h"
+#include "heed/base/file.h"
+#include "heed/io/config.h"
+#include "heed/text/corpus.h"
+#include "heed/train/log.h"
+
+namespace heed::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string file_in(const std::string& folder, const char* name) {
+  return (std::filesystem::path(folder) / name).string();
+}
+
+constexpr const char* kOptions = "train.json";
+constexpr const char* kTokenizer = "tokenizer";
+constexpr const char* kCheckpoint = "checkpoint.safetensors";
+constexpr const char* kLog = "log.jsonl";
+constexpr const char* kCard = "README.md";
+constexpr double kSaveSeconds = 60;  // between checkpoints, beside those after an evaluation
+
+models::ModelOptions model_options(const RunOptions& o, int64_t vocabulary) {
+  models::ModelOptions model;
+  const std::string family = "transformer-";
+  if (o.preset == "lm-small") {
+    model.transformer = models::TransformerOptions::preset("small", vocabulary);
+    model.transformer.kind = models::TransformerKind::decoder;
+  } else if (o.preset.starts_with(family)) {
+    model.transformer = models::TransformerOptions::preset(o.preset.substr(family.size()), vocabulary);
+  } else {
+    throw Error("preset is '" + o.preset +
+                "', expected transformer-tiny, transformer-small, transformer-base or lm-small");
+  }
+  if (o.dropout >= 0) model.transformer.dropout = static_cast<float>(o.dropout);
+  return model;
+}
+
+bool is_language_model(const RunOptions& o) { return o.preset.starts_with("lm-"); }
+
+text::Corpus read_corpus(const RunOptions& o, const std::string& path) {
+  text::TsvOptions columns{o.source_column, o.target_column, o.tokenizer.lowercase};
+  if (is_language_model(o)) columns.source_column = o.target_column;
+  text::Corpus corpus = text::read_tsv(path, columns);
+  if (is_language_model(o)) {
+    for (text::Pair& pair : corpus.pairs) pair.source.clear();
+  }
+  return corpus;
+}
+
+std::unique_ptr<text::Tokenizer> learn_tokenizer(const RunOptions& o, const text::Corpus& corpus) {
+  std::vector<std::string> lines;
+  for (const text::Pair& pair : corpus.pairs) {
+    if (!pair.source.empty()) lines.push_back(pair.source);
+    lines.push_back(pair.target);
+  }
+  return text::train_tokenizer(lines, o.tokenizer);
+}
+
+// Everything a run holds while it goes.
+class Run {
+ public:
+  Run(const RunOptions& options, std::string folder, std::unique_ptr<text::Tokenizer> tokenizer,
+      const text::Corpus& corpus, Listener& listener, Parallel& parallel)
+      : options_(options),
+        folder_(std::move(folder)),
+        listener_(listener),
+        tokenizer_(std::move(tokenizer)),
+        data_(corpus, *tokenizer_, *tokenizer_, batch_options()),
+        dev_(text::Batches(read_corpus(options, options.dev), *tokenizer_, *tokenizer_, batch_options()).in_order()),
+        model_(models::make_model(model_options(options, tokenizer_->size()), static_cast<uint64_t>(options.seed))),
+        trainer_(*model_, data_, train_options(), parallel),
+        log_(file_in(folder_, kLog)) {
+    listener_.told(std::to_string(data_.pairs()) + " pairs, " + std::to_string(data_.left_out()) +
+                   " left out as too long, " + std::to_string(data_.size()) + " batches an epoch; " +
+                   std::to_string(tokenizer_->size()) + " tokens known; " +
+                   std::to_string(model_->parameters().count()) + " parameters");
+  }
+
+  void save_beginning() {
+    io::write_config(file_in(folder_, kOptions), options_);
+    tokenizer_->save(file_in(folder_, kTokenizer));
+    models::save_model(*model_, folder_);
+    save_checkpoint();
+  }
+
+  void restore() {
+    const Trainer::Notes notes = trainer_.restore(file_in(folder_, kCheckpoint));
+    const auto number = [&](const char* name) {
+      const auto found = notes.find(name);
+      return found == notes.end() ? 0.0 : std::strtod(found->second.c_str(), nullptr);
+    };
+    best_.loss = notes.contains("best_loss") ? number("best_loss") : best_.loss;
+    best_.accuracy = number("best_accuracy");
+    best_step_ = static_cast<int64_t>(number("best_step"));
+    without_progress_ = static_cast<int64_t>(number("without_progress"));
+    log_.cut_after(trainer_.steps_done());
+  }
+
+  RunResult go() {
+    started_ = saved_ = Clock::now();
+    std::string why = "all steps done";
+    while (trainer_.steps_done() < options_.train.steps) {
+      progress_.step = trainer_.step();
+      measure();
+      log_.step(progress_);
+      listener_.stepped(progress_);
+      if (trainer_.steps_done() % options_.evaluate_every == 0) evaluate();
+      if (options_.patience > 0 && without_progress_ >= options_.patience) why = "no progress";
+      if (options_.minutes > 0 && progress_.seconds >= 60 * options_.minutes) why = "out of time";
+      if (listener_.stop()) why = "stopped";
+      if (why != "all steps done") break;
+      if (std::chrono::duration<double>(Clock::now() - saved_).count() > kSaveSeconds) save_checkpoint();
+    }
+    if (why != "stopped" && last_evaluated_ != trainer_.steps_done()) evaluate();
+    save_checkpoint();
+    RunResult result{trainer_.steps_done(), best_, best_step_, why, progress_.seconds};
+    write_card(result);
+    return result;
+  }
+
+ private:
+  text::BatchOptions batch_options() const {
+    return {options_.batch_tokens, options_.max_length, static_cast<uint64_t>(options_.seed)};
+  }
+  TrainOptions train_options() const {
+    TrainOptions train = options_.train;
+    train.seed = static_cast<uint64_t>(options_.seed);
+    return train;
+  }
+
+  void measure() {
+    progress_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+    tokens_ += progress_.step.tokens;
+    ++steps_here_;
+    progress_.tokens_per_second = static_cast<double>(tokens_) / std::max(1e-9, progress_.seconds);
+    const int64_t left = options_.train.steps - progress_.step.step;
+    double seconds_left = progress_.seconds / static_cast<double>(steps_here_) * static_cast<double>(left);
+    progress_.done = static_cast<double>(progress_.step.step) / static_cast<double>(options_.train.steps);
+    if (options_.minutes > 0) {
+      seconds_left = std::min(seconds_left, std::max(0.0, 60 * options_.minutes - progress_.seconds));
+      progress_.done = std::max(progress_.done, progress_.seconds / (60 * options_.minutes));
+    }
+    progress_.seconds_left = seconds_left;
+  }
+
+  void evaluate() {
+    last_evaluated_ = trainer_.steps_done();
+    const Evaluation now = trainer_.evaluate(dev_);
+    const bool better = now.loss < best_.loss;
+    without_progress_ = better ? 0 : without_progress_ + 1;
+    if (better) {
+      best_ = now;
+      best_step_ = trainer_.steps_done();
+      models::save_model(*model_, folder_);
+    }
+    save_checkpoint();
+    log_.evaluation(progress_, now, better);
+    listener_.evaluated(progress_, now, better);
+  }
+
+  void save_checkpoint() {
+    Trainer::Notes notes{{"best_accuracy", shortest(best_.accuracy)},
+                         {"best_step", std::to_string(best_step_)},
+                         {"without_progress", std::to_string(without_progress_)}};
+    if (std::isfinite(best_.loss)) notes["best_loss"] = shortest(best_.loss);
+    trainer_.save(file_in(folder_, kCheckpoint), notes);
+    saved_ = Clock::now();
+  }
+
+  void write_card(const RunResult& result) const {
+    std::ostringstream card;
+    card << "# A model of heed\n\n"
+         << "- preset: " << options_.preset << ", " << model_->parameters().count() << " parameters\n"
+         << "- data: " << data_.pairs() << " pairs; tokenizer of " << tokenizer_->size() << " tokens\n"
+         << "- seed: " << options_.seed << "\n"
+         << "- steps: " << result.steps << " (" << result.why << "), " << std::llround(result.seconds)
+         << " seconds in the last sitting\n"
+         << "- dev: loss " << shortest(static_cast<float>(result.best.loss)) << " a token, token accuracy "
+         << shortest(static_cast<float>(100 * result.best.accuracy)) << " %, at step " << result.best_step << "\n\n"
+         << "Every option is in `train.json`, the architecture in `config.json`, the course of training in "
+            "`log.jsonl`.\n";
+    const std::string text = card.str();
+    write_file_atomically(file_in(folder_, kCard), std::as_bytes(std::span(text)));
+  }
+
+  const RunOptions options_;
+  const std::string folder_;
+  Listener& listener_;
+  const std::unique_ptr<text::Tokenizer> tokenizer_;
+  const text::Batches data_;
+  const std::vector<text::Batch> dev_;
+  const std::unique_ptr<models::Model> model_;
+  Trainer trainer_;
+  Log log_;
+  Progress progress_;
+  Evaluation best_{.loss = std::numeric_limits<double>::infinity()};
+  int64_t best_step_ = 0, without_progress_ = 0, last_evaluated_ = -1, tokens_ = 0, steps_here_ = 0;
+  Clock::time_point started_, saved_;
+};
+
+}  // namespace
+
+RunResult run(const RunOptions& options, const std::string& folder, Listener& listener, Parallel& parallel) {
+  check_fields("train", options);
+  if (options.data.empty()) throw Error("train: data is missing, expected a TSV file of pairs");
+  if (options.dev.empty()) throw Error("train: dev is missing, expected a TSV file of pairs");
+  if (std::filesystem::exists(file_in(folder, kCheckpoint))) {
+    throw Error("folder '" + folder + "' holds a run already: expected a new one, or --resume to go on with it");
+  }
+  model_options(options, 1);  // an unknown preset shows before anything is read
+  const text::Corpus corpus = read_corpus(options, options.data);
+  listener.told(options.data + ": " + corpus.report.to_string());
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error("cannot make folder '" + folder + "': " + error.message());
+  Run run(options, folder, learn_tokenizer(options, corpus), corpus, listener, parallel);
+  run.save_beginning();
+  return run.go();
+}
+
+RunResult resume(const std::string& folder, int64_t steps, double minutes, Listener& listener, Parallel& parallel) {
+  if (!std::filesystem::exists(file_in(folder, kCheckpoint))) {
+    throw Error("folder '" + folder + "' holds no checkpoint, expected one that heed train has written");
+  }
+  RunOptions options;
+  io::read_config(file_in(folder, kOptions), options);
+  if (steps > 0) options.train.steps = steps;
+  if (minutes > 0) options.minutes = minutes;
+  const text::Corpus corpus = read_corpus(options, options.data);
+  Run run(options, folder, text::load_tokenizer(file_in(folder, kTokenizer)), corpus, listener, parallel);
+  run.restore();
+  return run.go();
+}
+
+}  // namespace heed::train
