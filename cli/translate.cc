@@ -74,10 +74,10 @@ struct Command {
     for (size_t i = 0; i < lines.size(); ++i) {
       std::vector<int32_t> ids = tokenizer_->encode(lines[i]);
       if (ids.empty()) continue;
-      ids.push_back(text::kEnd);
-      if (std::ssize(ids) > loaded_->max_length()) {
+      const int64_t most = loaded_->max_length() - 1;  // and one for the end
+      if (std::ssize(ids) > most) {
         throw Error(fmt::format("{}:{}: {} tokens came, expected at most {}", name, first + static_cast<int64_t>(i),
-                                ids.size(), loaded_->max_length()));
+                                ids.size(), most));
       }
       sources.push_back(std::move(ids));
     }

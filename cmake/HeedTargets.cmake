@@ -1,4 +1,5 @@
 # heed_library(name SOURCES ... LINKS ...)   one static library a folder; LINKS are the folders it may include.
+# heed_optimise(target)   the target has kernels: optimised in every build.
 # heed_simd(target)   the target has Highway code: which instruction sets it is compiled for.
 # heed_test(name SOURCES ... LINKS ... LABELS ...)   one GoogleTest program, found by ctest as a whole.
 
@@ -40,8 +41,20 @@ function(heed_simd target)
   else()
     set(disabled "(HWY_SSSE3|HWY_AVX3|HWY_AVX3_DL)")
   endif()
+  if(HEED_SANITIZE)  # one target less to compile with sanitizers, which takes long; release tests all of them
+    set(disabled "(${disabled}|HWY_SSE4)")
+  endif()
   target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=${disabled}")
   target_link_libraries(${target} PUBLIC hwy::hwy)
+endfunction()
+
+# The debug build, too, would be unbearable with kernels at -O0; with sanitizers, -O3 takes minutes a file.
+function(heed_optimise target)
+  if(HEED_SANITIZE)
+    target_compile_options(${target} PRIVATE -O1 -fno-math-errno)
+  else()
+    target_compile_options(${target} PRIVATE -O3 -fno-math-errno)
+  endif()
 endfunction()
 
 function(heed_test name)
@@ -56,6 +69,7 @@ function(heed_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE heed_flags ${arg_LINKS} GTest::gtest_main rapidcheck rapidcheck_gtest)
+  target_compile_options(${name} PRIVATE -O1)  # most of the time goes into compiling them
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()

@@ -29,7 +29,8 @@ Var snake(const Context& context, const Var& x, const Var& a) {
   const Tensor kept_x = x.value(), kept_a = a.value();  // tensors are handles: nothing is copied
   return record(context, {x, a}, y, [kept_x, kept_a, E](const Backward& backward) {
     // dx += dy (1 + sin 2ax),   da += sum dy (x sin(2ax) / a - sin(ax)^2 / a^2)
-    const Tensor dy = backward.of(0), dx = backward.to(0), da = backward.to(1);  // dx, da: empty where not wanted
+    const Tensor& dy = backward.of(0);
+    const Tensor dx = backward.to(0), da = backward.to(1);  // empty where not wanted
     with_float("snake", dy.dtype(), [&](auto tag) {
       using T = decltype(tag);
       for (int64_t i = 0; i < dy.size(); ++i) {

@@ -16,7 +16,7 @@ int main() {
   const Var x = Tensor::of({1, 3, 4}, words);  // [B,T,width]
   const Var y = attention(pass, x, x, {});
 
-  for (int i = 0; i < 3; ++i) {
+  for (int64_t i = 0; i < 3; ++i) {
     const float* row = y.value().data<float>() + 4 * i;
     std::printf("%5.2f %5.2f %5.2f %5.2f\n", row[0], row[1], row[2], row[3]);
   }

@@ -1,9 +1,9 @@
 #include "heed/autograd/tape.h"
 
-#include <atomic>
 #include <string>
 
 #include "heed/base/error.h"
+#include "heed/base/unique.h"
 
 namespace heed {
 namespace {
@@ -92,10 +92,7 @@ void Tape::Free::operator()(Callable* back) const noexcept {
   cached_free(back, bytes);
 }
 
-uint32_t Tape::next_epoch() noexcept {
-  static std::atomic<uint32_t> last = 0;
-  return ++last;
-}
+uint32_t Tape::next_epoch() noexcept { return unique_number(); }
 
 int32_t Tape::add_slot(const Tensor& value, bool leaf, Tensor gradient) {
   slots_.push_back({std::move(gradient), value.shape(), value.dtype(), leaf});

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heed/base/error.h"
+#include "heed/base/unique.h"
 
 namespace heed {
 namespace {
@@ -228,6 +229,11 @@ void Progress::wait_for(int64_t step) const noexcept {
       std::this_thread::yield();
     }
   }
+}
+
+uint32_t unique_number() noexcept {
+  static std::atomic<uint32_t> last = 0;
+  return ++last;
 }
 
 }  // namespace heed

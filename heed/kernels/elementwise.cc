@@ -1,7 +1,7 @@
 #include "heed/kernels/elementwise.h"
 
+#include <algorithm>
 #include <cassert>
-#include <cstring>
 
 #include "heed/kernels/split.h"
 
@@ -121,9 +121,7 @@ void scale_backward(View<const float, 2> dy, double factor, View<float, 2> dx, P
 void copy_forward(View<const float, 2> x, View<float, 2> y, Parallel& parallel) noexcept {
   assert(x.shape() == y.shape());
   if (is_flat(x) && is_flat(y)) x = flattened(x), y = flattened(y);
-  for_row_parts(y.shape(), parallel, [&](int64_t r, int64_t c, int64_t n) {
-    std::memcpy(y.at(r, c), x.at(r, c), static_cast<size_t>(n) * sizeof(float));
-  });
+  for_row_parts(y.shape(), parallel, [&](int64_t r, int64_t c, int64_t n) { std::copy_n(x.at(r, c), n, y.at(r, c)); });
 }
 
 void copy_backward(View<const float, 2> dy, View<float, 2> dx, Parallel& parallel) noexcept {

@@ -1,5 +1,6 @@
 #include "heed/kernels/embedding.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "heed/kernels/split.h"
@@ -15,7 +16,7 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 void embed_row(const float* row, float factor, float* y, int64_t n) {
   if (factor == 1) {
-    copy_rows(row, n, 1, n, y, n);
+    std::copy_n(row, n, y);
   } else {
     scale_row(F(), row, factor, y, n);
   }

@@ -137,7 +137,7 @@ void for_runs(const StepBuffers<float>& buffers, Parallel& parallel, const Body&
 
 void sgd_step(const SgdOptions& options, const StepBuffers<float>& buffers, View<float, 1> velocity,
               Parallel& parallel) noexcept {
-  assert(velocity || options.momentum == 0);
+  assert(velocity || options.momentum == 0 || buffers.values.shape(0) == 0);
   if (options.momentum == 0) velocity = {};
   for_runs(buffers, parallel, [&](int64_t begin, int64_t end, bool decays) {
     HWY_DYNAMIC_DISPATCH(sgd_run)(options, buffers, velocity, begin, end, decays);

@@ -10,7 +10,7 @@ namespace heed::models::testing {
 
 using namespace nn::testing;  // NOLINT(google-build-using-namespace): models are tested with what layers are
 
-inline constexpr int64_t kVocabulary = 7, kSourceVocabulary = 9;
+inline constexpr int32_t kVocabulary = 7, kSourceVocabulary = 9;
 
 // Small in every way, but with every part there.
 inline TransformerOptions shrunken(TransformerKind kind, Positions positions, NormPlace norm) {
@@ -96,7 +96,7 @@ inline Var run(const Transformer& model, nn::Pass& pass, const Batch& batch) {
 // Row t of x [B,T,E].
 inline Tensor row_of(const Tensor& x, int64_t t) {
   const int64_t B = x.shape(0), T = x.shape(1), E = x.shape(2);
-  const Tensor row = Tensor::uninitialised({B, 1, E});
+  Tensor row = Tensor::uninitialised({B, 1, E});
   for (int64_t b = 0; b < B; ++b) std::copy_n(x.data<float>() + (b * T + t) * E, E, row.data<float>() + b * E);
   return row;
 }
@@ -104,7 +104,7 @@ inline Tensor row_of(const Tensor& x, int64_t t) {
 // Columns [begin, end) of ids [B,T].
 inline Tensor columns_of(const Tensor& ids, int64_t begin, int64_t end) {
   const int64_t B = ids.shape(0), T = ids.shape(1), n = end - begin;
-  const Tensor part = Tensor::uninitialised({B, n}, DType::i32);
+  Tensor part = Tensor::uninitialised({B, n}, DType::i32);
   for (int64_t b = 0; b < B; ++b) std::copy_n(ids.data<int32_t>() + b * T + begin, n, part.data<int32_t>() + b * n);
   return part;
 }

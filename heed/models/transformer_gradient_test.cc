@@ -47,5 +47,24 @@ TEST_P(TransformerGradient, IsExact) {
 INSTANTIATE_TEST_SUITE_P(Kinds, TransformerGradient, ::testing::ValuesIn(testing::every_kind()),
                          [](const auto& one) { return testing::name_of(one.param); });
 
+// Too many parameters to try each: all of a tensor's are moved together, along a direction.
+TEST(LargerTransformer, HasExactDirectionalDerivatives) {
+  TransformerOptions options =
+      testing::shrunken(TransformerKind::encoder_decoder, Positions::sinusoid, NormPlace::before);
+  options.width = 48, options.heads = 4, options.inner = 96, options.vocabulary = 60;
+  options.gelu = true;
+  Rng rng(14);
+  Transformer model(options, rng);
+  const ParameterStore store(model, DType::f64);
+  const Batch batch(options, 2, 13, 11, rng);
+  const auto logits = [&](Context& context) {
+    nn::Pass pass{context, true, nn::RandomStream{15}};
+    return testing::run(model, pass, batch);
+  };
+  const GradcheckResult result = gradcheck(logits, store, {.directions = 2});
+  EXPECT_LE(result.error, testing::kGradientError) << result.where;
+  EXPECT_GT(result.largest, 0);
+}
+
 }  // namespace
 }  // namespace heed::models

@@ -216,7 +216,7 @@ TEST(Attention, StepsGiveWhatTheWholeGives) {
     for (int64_t t = 0; t < T;) {
       const int64_t n = std::min<int64_t>(T - t, 1 + static_cast<int64_t>(rng.below(3) * rng.below(20)));
       const auto part = [&](const Tensor& from) {
-        const Tensor run = Tensor::uninitialised({2, n, E});
+        Tensor run = Tensor::uninitialised({2, n, E});
         for (int64_t b = 0; b < 2; ++b) {
           std::copy_n(from.data<float>() + (b * T + t) * E, n * E, run.data<float>() + b * n * E);
         }

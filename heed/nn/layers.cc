@@ -3,13 +3,13 @@
 namespace heed::nn {
 
 Tensor normal(const Shape& shape, double deviation, Rng& rng) {
-  const Tensor t = Tensor::uninitialised(shape);
+  Tensor t = Tensor::uninitialised(shape);
   for (float& x : t.span<float>()) x = static_cast<float>(deviation) * rng.normal();
   return t;
 }
 
 Tensor uniform(const Shape& shape, double bound, Rng& rng) {
-  const Tensor t = Tensor::uninitialised(shape);
+  Tensor t = Tensor::uninitialised(shape);
   for (float& x : t.span<float>()) x = static_cast<float>(bound) * rng.uniform(-1, 1);
   return t;
 }
@@ -34,8 +34,9 @@ Tensor sinusoids(int64_t positions, int64_t width, DType dtype) {
   const Tensor table = Tensor::uninitialised({positions, width}, DType::f64);
   for (int64_t p = 0; p < positions; ++p) {
     for (int64_t i = 0; i < width; ++i) {
+      const int64_t even = i - i % 2;
       const double angle =
-          static_cast<double>(p) * std::pow(10000.0, -static_cast<double>(i / 2 * 2) / static_cast<double>(width));
+          static_cast<double>(p) * std::pow(10000.0, -static_cast<double>(even) / static_cast<double>(width));
       table.data<double>()[p * width + i] = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
     }
   }

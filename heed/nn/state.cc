@@ -14,7 +14,7 @@ constexpr int64_t kFirstRoom = 32;  // rows
 // Row i of the result is row parents[i].
 Tensor gathered(const Tensor& from, std::span<const int64_t> parents) {
   if (!from) return {};
-  const Tensor to = Tensor::uninitialised(from.shape().with(0, std::ssize(parents)), from.dtype());
+  Tensor to = Tensor::uninitialised(from.shape().with(0, std::ssize(parents)), from.dtype());
   const size_t row = parents.empty() ? 0 : to.bytes() / parents.size();
   for (size_t i = 0; i < parents.size(); ++i) {
     std::memcpy(to.raw() + i * row, from.raw() + static_cast<size_t>(parents[i]) * row, row);
@@ -24,7 +24,7 @@ Tensor gathered(const Tensor& from, std::span<const int64_t> parents) {
 
 // A tensor of `shape` that begins with the first `rows` of each batch.
 Tensor with_room(const Tensor& from, int64_t rows, const Shape& shape, DType dtype) {
-  const Tensor to = Tensor::uninitialised(shape, dtype);
+  Tensor to = Tensor::uninitialised(shape, dtype);
   if (!from || to.size() == 0) return to;
   const size_t from_batch = from.bytes() / static_cast<size_t>(from.shape(0)),
                to_batch = to.bytes() / static_cast<size_t>(shape[0]);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "heed/base/testing.h"
@@ -13,9 +14,10 @@ using heed::testing::error_of;
 
 // [B,n,width] of which row t of batch b is filled with 100 b + t, from `first` on.
 Tensor rows(int64_t B, int64_t n, int64_t width, int64_t first) {
-  const Tensor x = Tensor::uninitialised({B, n, width});
-  for (int64_t i = 0; i < x.size(); ++i) {
-    x.data<float>()[i] = static_cast<float>(100 * (i / (n * width)) + first + i / width % n);
+  Tensor x = Tensor::uninitialised({B, n, width});
+  for (int64_t row = 0; row < B * n; ++row) {
+    const int64_t b = row / n, t = row % n;
+    std::fill_n(x.data<float>() + row * width, width, static_cast<float>(100 * b + first + t));
   }
   return x;
 }

@@ -34,7 +34,7 @@ struct Machine {
 };
 
 inline Tensor draw_tokens(const Shape& shape, int64_t vocabulary, Rng& rng) {
-  const Tensor ids = Tensor::uninitialised(shape, DType::i32);
+  Tensor ids = Tensor::uninitialised(shape, DType::i32);
   for (int32_t& id : ids.span<int32_t>()) id = static_cast<int32_t>(rng.below(static_cast<uint64_t>(vocabulary)));
   return ids;
 }
@@ -93,6 +93,7 @@ inline PassResult run_both_ways(const ParameterStore& store, const std::vector<T
   pass.random = {options.seed};
   store.clear_gradients();
   std::vector<Var> leaves;
+  leaves.reserve(inputs.size());
   for (const Tensor& input : inputs) leaves.push_back(tape.leaf(input));
   const Var out = forward(pass, leaves);
   Rng rng(options.seed, 6);
@@ -132,6 +133,7 @@ void check_layer(const Make& make, const std::vector<Tensor>& inputs, const Use&
   scatter(exact_store, options.seed);
   if (options.prepare) options.prepare(exact_store);
   std::vector<Tensor> exact_inputs;
+  exact_inputs.reserve(inputs.size());
   for (const Tensor& input : inputs) exact_inputs.push_back(input.converted(DType::f64));
   const Forward in_double = [&](Pass& pass, std::span<const Var> vars) { return use(exact, pass, vars); };
   expect_exact_gradients(exact_store, exact_inputs, in_double, options);

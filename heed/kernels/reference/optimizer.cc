@@ -16,7 +16,7 @@ bool decays(const StepBuffers<double>& buffers, int64_t i) {
 }  // namespace
 
 void sgd_step(const SgdOptions& options, const StepBuffers<double>& buffers, View<double, 1> velocity) {
-  assert(velocity || options.momentum == 0);
+  assert(velocity || options.momentum == 0 || buffers.values.shape(0) == 0);
   for (int64_t i = 0; i < buffers.values.shape(0); ++i) {
     double& value = buffers.values(i);
     double g = buffers.gradient_scale * buffers.gradients(i);

@@ -1,0 +1,9 @@
+#pragma once
+// 1, 2, 3 ...: another number at every call, on whatever thread. It tells things apart that look alike.
+#include <cstdint>
+
+namespace heed {
+
+uint32_t unique_number() noexcept;
+
+}  // namespace heed
