@@ -72,6 +72,28 @@ TEST(Dropout, DrawsAtTheRateAndIndependently) {
   }
 }
 
+// Of many elements some draw the threshold itself, which is kept.
+TEST(Dropout, TheThresholdIsKept) {
+  const int64_t n = 300000;
+  const ElementDropout dropout{0.25f, 7, 8}, next{0.25f + 0x1p-16f, 7, 8};
+  const std::vector<float> x(static_cast<size_t>(n), 1.0f);
+  int64_t on_the_edge = 0;
+  std::vector<char> kept;
+  for (int64_t i = 0; i < n; ++i) {
+    kept.push_back(dropout.keeps(i));
+    on_the_edge += dropout.keeps(i) && !next.keeps(i);
+  }
+  ASSERT_GT(on_the_edge, 0);
+  for_targets([&] {
+    Parallel parallel(1);
+    std::vector<float> y(x.size());
+    dropout_forward(dropout, {x.data(), {n}}, {}, row(y), parallel);
+    int64_t wrong = 0;
+    for (size_t i = 0; i < y.size(); ++i) wrong += (y[i] != 0) != static_cast<bool>(kept[i]);
+    EXPECT_EQ(wrong, 0);
+  });
+}
+
 // Attention with the same seed draws from other counters.
 TEST(Dropout, SharesNoCounterWithAttention) {
   const ElementDropout dropout{0.5f, 1, 3};
