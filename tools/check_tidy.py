@@ -13,11 +13,14 @@ import subprocess
 import sys
 
 LIBRARY = pathlib.Path(__file__).resolve().parent.parent / "heed"
+# Folders that have been brought to pass; the others are to follow.
+FOLDERS = ["base", "io", "kernels/attention", "kernels/reference"]
 
 
 def wanted(path):
     is_test = path.name.endswith("_test.cc") or path.name == "testing.cc"
-    return LIBRARY in path.parents and not is_test and not re.search(r'#include [<"]hwy/', path.read_text())
+    covered = any(LIBRARY / folder in path.parents for folder in FOLDERS)
+    return covered and not is_test and not re.search(r'#include [<"]hwy/', path.read_text())
 
 
 def tidy(build, path):
