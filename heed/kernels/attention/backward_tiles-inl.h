@@ -1,0 +1,250 @@
+// What backward does with a tile: E^T and dS^T from the row statistics, by the short way and through all stages, and
+// spreading them over dV and dK. backward.cc has the equations, and walks over the tiles.
+#if defined(HEED_KERNELS_ATTENTION_BACKWARD_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_ATTENTION_BACKWARD_TILES_INL_H_
+#undef HEED_KERNELS_ATTENTION_BACKWARD_TILES_INL_H_
+#else
+#define HEED_KERNELS_ATTENTION_BACKWARD_TILES_INL_H_
+#endif
+
+#include "heed/kernels/attention/additive-inl.h"
+#include "heed/kernels/attention/stages-inl.h"
+#include "heed/kernels/attention/tiles-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+// A tile's numbers a query, and where its rows of E^T and dS^T go.
+struct TileMemory {
+  const float *q_t, *do_t, *max, *delta, *low, *high;
+  float *weights, *d_scores;
+};
+
+// E^T and dS^T for R keys; `key` is the first one's index, for the mask.
+template <int R, int NV, bool Masked>
+HWY_INLINE void weight_rows(F d, const AttentionShape& s, Rows k, Rows v, int64_t key, const TileMemory& mem,
+                            float* HWY_RESTRICT weights, float* HWY_RESTRICT d_scores) {
+  V acc[R][NV];
+  product_rows<R, NV>(d, k.data, k.stride, s.D, mem.q_t, acc);
+  for (int n = 0; n < NV; ++n) {
+    const V max = hn::Load(d, mem.max + n * kLanes);
+    V es[R];
+    for (int r = 0; r < R; ++r) es[r] = hn::Sub(acc[r][n], max);
+    exp2(d, es);
+    for (int r = 0; r < R; ++r) {
+      V e = es[r];
+      if constexpr (Masked) {
+        e = hn::IfThenElseZero(seen(d, key + r, mem.low + n * kLanes, mem.high + n * kLanes), e);
+      }
+      hn::Store(e, d, weights + r * kTile + n * kLanes);
+    }
+  }
+  product_rows<R, NV>(d, v.data, v.stride, s.Dv, mem.do_t, acc);
+  for (int n = 0; n < NV; ++n) {
+    const V delta = hn::Load(d, mem.delta + n * kLanes);
+    for (int r = 0; r < R; ++r) {
+      const V e = hn::Load(d, weights + r * kTile + n * kLanes);
+      V ds = hn::Mul(e, hn::Sub(acc[r][n], delta));
+      // A hidden value may be NaN, and so dP here.
+      if constexpr (Masked) {
+        ds = hn::IfThenElseZero(seen(d, key + r, mem.low + n * kLanes, mem.high + n * kLanes), ds);
+      }
+      hn::Store(ds, d, d_scores + r * kTile + n * kLanes);
+    }
+  }
+}
+
+// The same for `keys` keys from `first` on.
+template <int NV, bool Masked>
+HWY_NOINLINE void weight_range(F d, const AttentionShape& s, Rows k, Rows v, int64_t first, int64_t keys,
+                               const TileMemory& mem, float* weights, float* d_scores) {
+  int64_t i = 0;
+  for (; i + 4 <= keys; i += 4) {
+    weight_rows<4, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, first + i, mem, weights + i * kTile,
+                               d_scores + i * kTile);
+  }
+  for (; i < keys; ++i) {
+    weight_rows<1, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, first + i, mem, weights + i * kTile,
+                               d_scores + i * kTile);
+  }
+}
+
+// The same for the keys of the current block that the tile sees: k, v and the results begin with the first of them.
+// Only at the ends of its range are there keys that not all of its queries see.
+template <int NV>
+HWY_INLINE void weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile, const TileMemory& mem) {
+  const int64_t ends[] = {0, tile.clear_begin(), tile.clear_end(), tile.rows};
+  for (int part = 0; part < 3; ++part) {
+    const int64_t i = ends[part], keys = ends[part + 1] - i;
+    if (keys == 0) continue;
+    (part == 1 ? weight_range<NV, false> : weight_range<NV, true>)(d, s, {k.row(i), k.stride}, {v.row(i), v.stride},
+                                                                   tile.first + i, keys, mem, mem.weights + i * kTile,
+                                                                   mem.d_scores + i * kTile);
+  }
+}
+
+// The long way, for whatever AttentionPlan::Stages asks. Null where not asked for:
+struct BackwardStages {
+  const HeadStages& head;
+  const Hiding& hiding;
+  const float *position, *extra, *keep;  // see StageScratch
+  const float* w;                        // additive score
+  float scale, gate;
+  float* d_bias;    // dZ^T of the tile
+  float* gate_sum;  // a number a query
+};
+
+// E^T of R keys, from their products; where a softcap is, its derivative goes to `slopes`.
+template <int R, int NV>
+HWY_INLINE void staged_exponentials(F d, const Tile& tile, int64_t i, const TileMemory& mem,
+                                    const BackwardStages& stages, V (&x)[R * NV], float* weights, float* slopes) {
+  cap_scores(d, stages.head, x);
+  if (stages.head.cap != 0) {
+    const V inverse = hn::Set(d, 1 / stages.head.cap), one = hn::Set(d, 1.0f);
+    for (int j = 0; j < R * NV; ++j) {
+      const V t = hn::Mul(x[j], inverse);
+      hn::Store(hn::NegMulAdd(t, t, one), d, slopes + j / NV * kTile + j % NV * kLanes);
+    }
+  }
+  add_terms<R, NV>(d, stages.head, tile.first + i, stages.position, stages.extra + i * kTile, x);
+  for (int j = 0; j < R * NV; ++j) x[j] = hn::Sub(x[j], hn::Load(d, mem.max + j % NV * kLanes));
+  exp2(d, x);
+  for (int j = 0; j < R * NV; ++j) {
+    const int64_t row = i + j / NV, n = j % NV * kLanes;
+    if (stages.head.hides() || row < tile.clear_begin() || row >= tile.clear_end()) {
+      x[j] = hn::IfThenElseZero(stages.hiding.seen_by(d, tile.first + row, row, n), x[j]);
+    }
+    hn::Store(x[j], d, weights + j / NV * kTile + n);
+  }
+}
+
+// dS^T of R keys from V dO'^T (acc), E^T (weights) and the softcap's derivative (d_scores); weights become those of dV.
+template <int R, int NV>
+HWY_INLINE void staged_d_scores(F d, const Tile& tile, int64_t i, const TileMemory& mem, const BackwardStages& stages,
+                                const V (&acc)[R][NV], float* weights, float* d_scores) {
+  const V gate = hn::Set(d, stages.gate), scale = hn::Set(d, stages.scale);
+  for (int r = 0; r < R; ++r) {
+    const int64_t row = i + r;
+    const bool hides = stages.head.hides() || row < tile.clear_begin() || row >= tile.clear_end();
+    for (int n = 0; n < NV; ++n) {
+      const int64_t at = r * kTile + n * kLanes, tile_at = row * kTile + n * kLanes;
+      const V e = hn::Load(d, weights + at);
+      V p = acc[r][n], kept = e;
+      if (stages.keep) {
+        p = hn::And(p, hn::Load(d, stages.keep + tile_at));
+        kept = hn::And(e, hn::Load(d, stages.keep + tile_at));
+      }
+      V dz = hn::Mul(e, hn::MulSub(gate, p, hn::Load(d, mem.delta + n * kLanes)));
+      V slope = stages.head.cap != 0 ? hn::Mul(scale, hn::Load(d, d_scores + at)) : scale;
+      // A hidden key or value may be NaN, and so the score and dP here.
+      if (hides) {
+        const auto seen_here = stages.hiding.seen_by(d, tile.first + row, row, n * kLanes);
+        dz = hn::IfThenElseZero(seen_here, dz);
+        p = hn::IfThenElseZero(seen_here, p);
+        slope = hn::IfThenElseZero(seen_here, slope);
+      }
+      if (stages.gate_sum) {
+        float* sum = stages.gate_sum + n * kLanes;
+        hn::Store(hn::MulAdd(e, p, hn::Load(d, sum)), d, sum);
+      }
+      if (stages.d_bias) hn::Store(dz, d, stages.d_bias + tile_at);
+      hn::Store(hn::Mul(gate, kept), d, weights + at);
+      hn::Store(hn::Mul(slope, dz), d, d_scores + at);
+    }
+  }
+}
+
+// E^T and dS^T for the R keys from row i of the tile on.
+template <int R, int NV>
+HWY_INLINE void staged_weight_rows(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile, int64_t i,
+                                   const TileMemory& mem, const BackwardStages& stages) {
+  float *weights = mem.weights + i * kTile, *d_scores = mem.d_scores + i * kTile;
+  V acc[R][NV];
+  if (stages.w) {
+    additive_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, stages.w, acc);
+  } else {
+    product_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, acc);
+  }
+  constexpr int kRows = R % 2 == 0 ? 2 : 1;  // as many as registers hold
+  for (int r = 0; r < R; r += kRows) {
+    V x[kRows * NV];
+    for (int j = 0; j < kRows * NV; ++j) x[j] = acc[r + j / NV][j % NV];
+    staged_exponentials<kRows, NV>(d, tile, i + r, mem, stages, x, weights + r * kTile, d_scores + r * kTile);
+  }
+  product_rows<R, NV>(d, v.row(i), v.stride, s.Dv, mem.do_t, acc);
+  staged_d_scores<R, NV>(d, tile, i, mem, stages, acc, weights, d_scores);
+}
+
+template <int NV>
+HWY_NOINLINE void staged_weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile,
+                                     const TileMemory& mem, const BackwardStages& stages) {
+  int64_t i = 0;
+  for (; i + 4 <= tile.rows; i += 4) staged_weight_rows<4, NV>(d, s, k, v, tile, i, mem, stages);
+  for (; i < tile.rows; ++i) staged_weight_rows<1, NV>(d, s, k, v, tile, i, mem, stages);
+}
+
+// to[r][c] += sum_query weights[r][query] rows[query][c] for R keys and NV vectors of columns, over all tiles that see
+// one of these keys: dV += E^T dO, dK += dS^T Q.
+template <int R, int NV>
+HWY_INLINE void spread_rows(F d, const Tile* tiles, int64_t tiles_n, int64_t key, const float* weights,
+                            int64_t tile_floats, const float* rows, int64_t width, float* HWY_RESTRICT to) {
+  V acc[R][NV];
+  for (int r = 0; r < R; ++r) {
+    for (int n = 0; n < NV; ++n) acc[r][n] = hn::Load(d, to + r * width + n * kLanes);
+  }
+  for (int64_t t = 0; t < tiles_n; ++t) {
+    const Tile& tile = tiles[t];
+    if (tile.rows == 0 || tile.first >= key + R || tile.first + tile.rows <= key) continue;
+    const float* HWY_RESTRICT w = weights + t * tile_floats;
+    const float* HWY_RESTRICT x = rows + t * kTile * width;
+    for (int64_t q = 0; q < tile.count; ++q, x += width) {
+      V y[NV];
+      for (int n = 0; n < NV; ++n) y[n] = hn::Load(d, x + n * kLanes);
+      for (int r = 0; r < R; ++r) {
+        const V e = hn::Set(d, w[r * kTile + q]);
+        for (int n = 0; n < NV; ++n) acc[r][n] = hn::MulAdd(e, y[n], acc[r][n]);
+      }
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int n = 0; n < NV; ++n) hn::Store(acc[r][n], d, to + r * width + n * kLanes);
+  }
+}
+
+template <int R>
+HWY_NOINLINE void spread_columns(F d, const Tile* tiles, int64_t tiles_n, int64_t key, const float* weights,
+                                 int64_t tile_floats, const float* rows, int64_t columns, int64_t width, float* to) {
+  int64_t c = 0;
+  for (; c + kLanes < columns; c += 2 * kLanes) {
+    spread_rows<R, 2>(d, tiles, tiles_n, key, weights, tile_floats, rows + c, width, to + c);
+  }
+  if (c < columns) spread_rows<R, 1>(d, tiles, tiles_n, key, weights, tile_floats, rows + c, width, to + c);
+}
+
+// The same for one key and one tile, where Q or dO hold NaN or infinity and some pairs are hidden: those are left out.
+inline void spread_carefully(F d, const Tile& tile, int64_t row, const Hiding& hiding, const float* weights,
+                             const float* rows, int64_t width, float* to) {
+  const float key = static_cast<float>(tile.first + row);
+  for (int64_t q = 0; q < tile.count; ++q) {
+    if (key < hiding.low[q] || key >= hiding.high[q]) continue;
+    if (hiding.extra && hiding.extra[row * kTile + q] == kHidden) continue;
+    const V weight = hn::Set(d, weights[row * kTile + q]);
+    for (int64_t c = 0; c < width; c += kLanes) {
+      hn::Store(hn::MulAdd(weight, hn::Load(d, rows + q * width + c), hn::Load(d, to + c)), d, to + c);
+    }
+  }
+}
+
+HWY_INLINE float dot(F d, const float* a, const float* b, int64_t n) {
+  V acc = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) acc = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), acc);
+  float sum = hn::GetLane(hn::SumOfLanes(d, acc));
+  for (; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
