@@ -74,6 +74,12 @@ std::string name(const LayerRow& row) {
   return text + " " + row.weights;
 }
 
+std::vector<LayerRow> layer_rows() {
+  std::vector<LayerRow> rows = linear_rows();
+  for (LayerRow& row : encoder_rows()) rows.push_back(std::move(row));
+  return rows;
+}
+
 LayerFigures measure_layer(const LayerProblem& problem, Parallel& parallel) {
   std::vector<Trial> trials = {{problem.run}};
   if (!problem.read.empty()) trials.push_back({[&] { read_all(problem.read, parallel); }});
@@ -94,7 +100,7 @@ LayerFigures measure_layer(const LayerProblem& problem, Parallel& parallel) {
 }
 
 void bench_layers(const LayersBenchOptions& options) {
-  const std::vector<LayerRow> rows = select(linear_rows(), options.filter);
+  const std::vector<LayerRow> rows = select(layer_rows(), options.filter);
   std::optional<JsonFile> file;
   if (!options.json.empty()) file.emplace(options.json);
   Parallel parallel(options.threads);

@@ -49,6 +49,8 @@ struct LayerFigures {
 };
 LayerFigures measure_layer(const LayerProblem&, Parallel&);
 
+std::vector<LayerRow> layer_rows();  // all of them
 std::vector<LayerRow> linear_rows();
+std::vector<LayerRow> encoder_rows();
 
 }  // namespace heed::bench

@@ -9,11 +9,12 @@ namespace {
 
 TEST(Layers, HasARowOfEachKind) {
   std::set<std::string> names;
-  for (const LayerRow& row : linear_rows()) EXPECT_TRUE(names.insert(name(row)).second) << name(row);
+  for (const LayerRow& row : layer_rows()) EXPECT_TRUE(names.insert(name(row)).second) << name(row);
   for (const char* expected :
        {"linear forward M=1 I=512 O=2048 f32 packed", "linear forward M=8 I=2048 O=512 f32 packed, 32 in turn",
         "linear forward M=8 I=512 O=2048 bf16 packed", "linear forward M=64 I=512 O=2048 f32 packed",
-        "linear forward_backward M=1024 I=512 O=2048 f32"}) {
+        "linear forward_backward M=1024 I=512 O=2048 f32",
+        "encoder forward_backward B=16 T=64 width=512 inner=2048 f32, dropout 0.1"}) {
     EXPECT_TRUE(names.contains(expected)) << expected;
   }
 }

@@ -22,7 +22,7 @@ target_include_directories(heed_attention_shared INTERFACE $<INSTALL_INTERFACE:$
 install(TARGETS heed_attention_shared EXPORT heed-attention LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 set(public_headers
-  heed/base/error.h heed/base/export.h heed/base/half.h heed/base/parallel.h heed/base/rng.h heed/base/view.h heed/base/workspace.h
+  heed/base/allocator.h heed/base/error.h heed/base/export.h heed/base/half.h heed/base/parallel.h heed/base/rng.h heed/base/view.h heed/base/workspace.h
   heed/kernels/attention/attention.h heed/kernels/attention/dropout.h heed/kernels/attention/kv_view.h
   heed/kernels/attention/mask.h heed/kernels/attention/observe.h
   heed/kernels/attention/targets.h)

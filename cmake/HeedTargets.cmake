@@ -2,6 +2,7 @@
 # heed_optimise(target)   the target has kernels: optimised in every build.
 # heed_simd(target)   the target has Highway code: which instruction sets it is compiled for.
 # heed_test(name SOURCES ... LINKS ... LABELS ...)   one GoogleTest program, found by ctest as a whole.
+# heed_test_library(name SOURCES ... LINKS ...)   what several tests share, compiled once.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -57,19 +58,43 @@ function(heed_optimise target)
   endif()
 endfunction()
 
+# What tests are built with: optimised a little, as most of the time goes into compiling them.
+function(heed_test_flags target)
+  target_link_libraries(${target} PRIVATE heed_flags GTest::gtest rapidcheck rapidcheck_gtest)
+  target_compile_options(${target} PRIVATE -O1)
+endfunction()
+
+if(HEED_TESTS)
+  find_package(GTest REQUIRED)
+  find_package(rapidcheck REQUIRED)
+  # The headers that every test reads, compiled once: as a program, since a library has other flags.
+  file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cc "int main() {}\n")
+  add_executable(heed_test_headers ${CMAKE_BINARY_DIR}/test_headers.cc)
+  heed_test_flags(heed_test_headers)
+  target_precompile_headers(heed_test_headers PRIVATE <gtest/gtest.h> <string> <vector>)
+endif()
+
+function(heed_test_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  if(HEED_TESTS)
+    add_library(heed_${name} STATIC ${arg_SOURCES})
+    heed_test_flags(heed_${name})
+    target_link_libraries(heed_${name} PUBLIC ${arg_LINKS})
+  endif()
+endfunction()
+
 function(heed_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
   if(NOT HEED_TESTS)
     return()
   endif()
-  find_package(GTest REQUIRED)
-  find_package(rapidcheck REQUIRED)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 900)
   endif()
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE heed_flags ${arg_LINKS} GTest::gtest_main rapidcheck rapidcheck_gtest)
-  target_compile_options(${name} PRIVATE -O1)  # most of the time goes into compiling them
+  heed_test_flags(${name})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main)
+  target_precompile_headers(${name} REUSE_FROM heed_test_headers)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()

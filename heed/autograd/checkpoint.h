@@ -21,7 +21,7 @@ namespace heed {
 
 namespace detail {
 
-using Constants = std::vector<Var, CachedAllocator<Var>>;
+using Constants = CachedVector<Var>;
 Constants constants_of(std::span<const Var> inputs);
 void run_again(const Backward&, const std::function<Var(const Context&, std::span<const Var>)>& f,
                const Constants& inputs);

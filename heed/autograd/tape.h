@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "heed/base/allocator.h"
 #include "heed/base/parallel.h"
 #include "heed/base/workspace.h"
-#include "heed/tensor/allocator.h"
 #include "heed/tensor/tensor.h"
 
 namespace heed {
@@ -83,7 +83,7 @@ class Backward {
   const Context& context_;
   size_t record_;
   // Gradients of inputs that are the same value as one before them, until the op is done.
-  mutable std::vector<std::pair<size_t, Tensor>, CachedAllocator<std::pair<size_t, Tensor>>> apart_;
+  mutable CachedVector<std::pair<size_t, Tensor>> apart_;
 };
 
 class Tape {
@@ -171,7 +171,7 @@ class Tape {
   bool reached(const Record&) const;
 
   template <class T>
-  using List = std::vector<T, CachedAllocator<T>>;
+  using List = CachedVector<T>;
   List<Record> records_;
   List<int32_t> input_slots_;
   List<Slot> slots_;

@@ -184,7 +184,7 @@ Var concat(const Context& context, std::span<const Var> parts) {
     width += part.shape(-1);
   }
   const Tensor y = Tensor::uninitialised(parts[0].shape().with(-1, width), parts[0].dtype());
-  std::vector<int64_t, CachedAllocator<int64_t>> widths;
+  CachedVector<int64_t> widths;
   int64_t at = 0;
   bool tracked = false;
   for (const Var& part : parts) {

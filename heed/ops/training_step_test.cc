@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include "heed/autograd/checkpoint.h"
 #include "heed/autograd/gradcheck.h"
 #include "heed/autograd/parameter.h"
 #include "heed/autograd/testing.h"
+#include "heed/base/counted_heap.h"
 #include "heed/base/rng.h"
 #include "heed/ops/attention.h"
 #include "heed/ops/elementwise.h"
@@ -21,34 +19,6 @@
 #include "heed/ops/linear.h"
 #include "heed/ops/norm.h"
 #include "heed/ops/softmax.h"
-
-namespace {
-
-std::atomic<int64_t> allocations = 0;
-
-void* counted(size_t bytes, size_t alignment) {
-  ++allocations;
-  const size_t whole = (bytes + alignment - 1) / alignment * alignment;
-  if (void* memory = std::aligned_alloc(alignment, whole ? whole : alignment)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
-void* operator new[](size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
-void* operator new(size_t bytes, std::align_val_t alignment) { return counted(bytes, static_cast<size_t>(alignment)); }
-void* operator new[](size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace heed::ops {
 namespace {
@@ -144,29 +114,10 @@ Step make_step(const Model& model, DType dtype = DType::f32) {
           .rotary_tables = RotaryTables::make(kTokens, kHeadWidth, 10000, dtype)};
 }
 
-// What attention's plans ask of the heap, which is not the tape's nor the ops' to save: one of each kind.
-struct PlanAllocations {
-  int64_t forward = 0, backward = 0;
-
-  PlanAllocations() {
-    const Tensor x = Tensor::zeros({kBatch, kHeads, kTokens, kHeadWidth}),
-                 stats = Tensor::zeros({kBatch, kHeads, kTokens, 2});
-    const View<float, 4> view = x.view<float, 4>();
-    const kernels::AttentionInputs in{.q = view, .k = View<const float, 4>(view), .v = View<const float, 4>(view)};
-    const int64_t before = allocations;
-    kernels::AttentionPlan::forward(in, {.out = view, .stats = stats.view<float, 4>()});
-    const int64_t between = allocations;
-    kernels::AttentionPlan::backward(in, {.out = view, .stats = stats.view<float, 4>(), .d_out = view, .dq = view});
-    forward = between - before;
-    backward = allocations - between;
-  }
-};
-
 TEST(TrainingStep, AllocatesNothingAfterTheFirst) {
   Model model(1);
   const ParameterStore store(model);
   Step step = make_step(model);
-  const PlanAllocations plans;
   constexpr int kRounds = 3;
   for (const bool additive : {false, true}) {
     for (const bool checkpointed : {false, true}) {
@@ -174,10 +125,10 @@ TEST(TrainingStep, AllocatesNothingAfterTheFirst) {
       Bench bench(2);
       step.additive = additive, step.checkpointed = checkpointed;
       const double first = step(bench);
-      const int64_t heap = allocations, fresh = allocator_stats().fresh;
+      const int64_t heap = counted_heap::allocations(), fresh = allocator_stats().fresh;
       double again = 0;
       for (int round = 0; round < kRounds; ++round) again = step(bench);
-      EXPECT_EQ(allocations - heap, kRounds * (plans.forward + plans.backward));
+      EXPECT_EQ(counted_heap::allocations() - heap, 0);
       EXPECT_EQ(allocator_stats().fresh - fresh, 0);
       EXPECT_EQ(again, first);
     }
@@ -191,11 +142,10 @@ TEST(TrainingStep, WithoutATapeNothingIsAllocatedEither) {
   Bench bench;
   const Var x = Tensor::full({kBatch, kTokens, kWidth}, 0.5);
   const auto forward = [&] { return feed_forward(bench.without_tape, model, step.attend(bench.without_tape, x)); };
-  const PlanAllocations plans;
   EXPECT_FALSE(forward().tracked());
-  const int64_t heap = allocations;
+  const int64_t heap = counted_heap::allocations();
   forward();
-  EXPECT_EQ(allocations - heap, plans.forward);
+  EXPECT_EQ(counted_heap::allocations() - heap, 0);
 }
 
 Tensor gradients_of(bool checkpointed, int threads) {

@@ -1,4 +1,5 @@
-#include "heed/tensor/allocator.h"
+// The allocator, by way of tensors.
+#include "heed/base/allocator.h"
 
 #include <gtest/gtest.h>
 
@@ -159,7 +160,7 @@ TEST(Allocator, RefusesWhatCannotBe) {
 TEST(Allocator, ServesContainers) {
   in_fresh_thread([] {
     const auto grow = [] {
-      std::vector<int, CachedAllocator<int>> list;
+      CachedVector<int> list;
       for (int i = 0; i < 1000; ++i) list.push_back(i);
       EXPECT_EQ(list[999], 999);
     };

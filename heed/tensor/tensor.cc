@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "heed/base/allocator.h"
 #include "heed/base/error.h"
-#include "heed/tensor/allocator.h"
 
 namespace heed {
 namespace {

@@ -14,8 +14,8 @@
 // else is f32.
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "heed/base/allocator.h"
 #include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
@@ -91,7 +91,7 @@ class HEED_API AttentionPlan {
   struct Stages {
     bool additive = false;        // the score, see AttentionInputs::w
     float softcap = 0;            // 0: none
-    std::vector<float> slopes;    // [Hq]; empty: no ALiBi
+    CachedVector<float> slopes;   // [Hq]; empty: no ALiBi
     View<const bool, 4> dense{};  // [B,Hq,T,S], spread by strides of 0; empty: none
     bool bias = false, gate = false;
     Dropout dropout{};

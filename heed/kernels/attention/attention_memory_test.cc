@@ -2,55 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "heed/base/counted_heap.h"
 #include "heed/kernels/attention/attention.h"
 #include "heed/kernels/attention/testing.h"
-
-namespace {
-
-// Every operator new of this program is counted: how often, and how many bytes are alive at most. A size stands before
-// each block, a whole alignment away from it.
-std::atomic<int64_t> allocations{0}, alive{0}, peak{0};
-
-void* allocate(size_t bytes, size_t alignment) {
-  const size_t room = std::max(alignment, alignof(std::max_align_t));
-  auto* block = static_cast<std::byte*>(std::aligned_alloc(room, (bytes + room - 1) / room * room + room));
-  if (!block) throw std::bad_alloc();
-  *reinterpret_cast<size_t*>(block + room - sizeof(size_t)) = bytes;
-  const auto now = alive.fetch_add(static_cast<int64_t>(bytes)) + static_cast<int64_t>(bytes);
-  for (int64_t old = peak; old < now && !peak.compare_exchange_weak(old, now);) continue;
-  ++allocations;
-  return block + room;
-}
-
-void release(void* p, size_t alignment) noexcept {
-  if (!p) return;
-  const size_t room = std::max(alignment, alignof(std::max_align_t));
-  alive -= static_cast<int64_t>(*(static_cast<size_t*>(p) - 1));
-  std::free(static_cast<std::byte*>(p) - room);
-}
-
-}  // namespace
-
-void* operator new(size_t bytes) { return allocate(bytes, 1); }
-void* operator new[](size_t bytes) { return allocate(bytes, 1); }
-void* operator new(size_t bytes, std::align_val_t a) { return allocate(bytes, static_cast<size_t>(a)); }
-void* operator new[](size_t bytes, std::align_val_t a) { return allocate(bytes, static_cast<size_t>(a)); }
-void operator delete(void* p) noexcept { release(p, 1); }
-void operator delete[](void* p) noexcept { release(p, 1); }
-void operator delete(void* p, size_t) noexcept { release(p, 1); }
-void operator delete[](void* p, size_t) noexcept { release(p, 1); }
-void operator delete(void* p, std::align_val_t a) noexcept { release(p, static_cast<size_t>(a)); }
-void operator delete[](void* p, std::align_val_t a) noexcept { release(p, static_cast<size_t>(a)); }
-void operator delete(void* p, size_t, std::align_val_t a) noexcept { release(p, static_cast<size_t>(a)); }
-void operator delete[](void* p, size_t, std::align_val_t a) noexcept { release(p, static_cast<size_t>(a)); }
 
 namespace heed::kernels::attention_testing {
 namespace {
@@ -113,15 +72,15 @@ TEST(AttentionMemory, ScratchOfALongForwardIsSmall) {
 // Bytes beyond inputs and outputs at the highest point of planning, reserving and running.
 int64_t measured(SelfAttention& attention, const AttentionOptions& options, bool backward) {
   Parallel two(2);
-  const int64_t before = alive;
-  peak = before;
+  const int64_t before = counted_heap::alive_bytes();
+  counted_heap::reset_peak();
   Workspace scratch;
   if (backward) {
     attention_backward(attention.inputs(), attention.gradients(), options, scratch, two);
   } else {
     attention_forward(attention.inputs(), attention.outputs(), options, scratch, two);
   }
-  return peak - before;
+  return counted_heap::peak_bytes() - before;
 }
 
 // A window, for the sake of time, at the full lengths; the plan asks for the same scratch without one.
@@ -177,11 +136,11 @@ TEST(AttentionMemory, KernelsAllocateNothing) {
         for (Parallel* parallel : {&one, &two}) {
           const int threads = parallel->threads();
           Workspace scratch(std::max(forward.workspace_bytes(threads), backward.workspace_bytes(threads)));
-          const int64_t before = allocations;
+          const int64_t before = counted_heap::allocations();
           attention_forward(forward, problem.inputs(), problem.outputs(), scratch, *parallel);
-          EXPECT_EQ(allocations - before, 0) << "forward, " << threads << " threads";
+          EXPECT_EQ(counted_heap::allocations() - before, 0) << "forward, " << threads << " threads";
           attention_backward(backward, problem.inputs(), problem.gradients(), scratch, *parallel);
-          EXPECT_EQ(allocations - before, 0) << "forward and backward, " << threads << " threads";
+          EXPECT_EQ(counted_heap::allocations() - before, 0) << "forward and backward, " << threads << " threads";
         }
       });
     }

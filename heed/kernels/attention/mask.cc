@@ -100,6 +100,8 @@ Visibility::Visibility(const Mask& mask, int64_t B, int64_t T, int64_t S)
   if (mask.lengths) check_lengths(*mask.lengths, B, S);
   if (mask.packed) check_packed(*mask.packed, B, T, S);
 
+  // All at once: growing step by step would ask for memory of several sizes.
+  sequences_.reserve(packed_ ? mask.packed->queries.size() : static_cast<size_t>(B));
   if (packed_) {
     const auto& [queries, keys] = *mask.packed;
     const int64_t visible_end = mask.lengths ? mask.lengths->keys[0] : S;

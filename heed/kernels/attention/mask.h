@@ -11,8 +11,8 @@
 #include <optional>
 #include <span>
 #include <type_traits>
-#include <vector>
 
+#include "heed/base/allocator.h"
 #include "heed/base/export.h"
 #include "heed/base/view.h"
 
@@ -149,7 +149,7 @@ class HEED_API Visibility {
 
   bool everything_ = true, causal_ = false, packed_ = false;
   int64_t pairs_ = 0;
-  std::vector<Sequence> sequences_;  // one a batch; packed: one after the other
+  CachedVector<Sequence> sequences_;  // one a batch; packed: one after the other
 };
 
 }  // namespace heed::kernels

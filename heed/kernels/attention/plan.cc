@@ -115,7 +115,7 @@ AttentionShape check_inputs(const AttentionInputs& in) {
   return s;
 }
 
-std::vector<float> check_alibi(const Alibi& alibi, const AttentionShape& s) {
+CachedVector<float> check_alibi(const Alibi& alibi, const AttentionShape& s) {
   if (std::ssize(alibi.slopes) != s.Hq) {
     fail("alibi has " + std::to_string(alibi.slopes.size()) + " slopes, expected " + std::to_string(s.Hq) + " (Hq)");
   }

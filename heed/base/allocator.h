@@ -1,10 +1,13 @@
 #pragma once
-// Memory for tensors, kept for reuse: a step that has seen its shapes before asks the system for nothing. Each thread
-// keeps what was freed on it, so there is nothing to lock; memory may be freed on another thread than it came from, and
-// is then kept there. A thread that only ever frees what others allocate has to release it now and then.
+// Memory for tensors and plans, kept for reuse: a step that has seen its shapes before asks the system for nothing.
+// Each thread keeps what was freed on it, so there is nothing to lock; memory may be freed on another thread than it
+// came from, and is then kept there. A thread that only ever frees what others allocate has to release it now and then.
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <vector>
+
+#include "heed/base/export.h"
 
 namespace heed {
 
@@ -16,13 +19,13 @@ struct AllocatorStats {
 constexpr size_t kCachedAlignment = 64;  // bytes: a cache line
 
 // At least `bytes` bytes, so aligned; 0 bytes are allowed. Throws std::bad_alloc.
-void* cached_allocate(size_t bytes);
+HEED_API void* cached_allocate(size_t bytes);
 // With the size that was asked for.
-void cached_free(void* memory, size_t bytes) noexcept;
+HEED_API void cached_free(void* memory, size_t bytes) noexcept;
 
-AllocatorStats allocator_stats();
+HEED_API AllocatorStats allocator_stats();
 // Gives what this thread keeps back to the system.
-void release_cached_memory() noexcept;
+HEED_API void release_cached_memory() noexcept;
 
 // For the standard library's containers and control blocks.
 template <class T>
@@ -42,5 +45,8 @@ struct CachedAllocator {
     return true;
   }
 };
+
+template <class T>
+using CachedVector = std::vector<T, CachedAllocator<T>>;
 
 }  // namespace heed

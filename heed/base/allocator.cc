@@ -1,4 +1,4 @@
-#include "heed/tensor/allocator.h"
+#include "heed/base/allocator.h"
 
 #include <array>
 #include <bit>
