@@ -128,19 +128,22 @@ HWY_INLINE void staged_score_rows(F d, Rows k, int64_t D, const Tile& tile, cons
   } else {
     product_rows<R, NV>(d, k.row(i), k.stride, D, q, s);
   }
+  V x[R * NV];
   for (int r = 0; r < R; ++r) {
-    const int64_t row = i + r;
     cap_scores(d, stages.head, s[r]);
-    add_terms<1, NV>(d, stages.head, tile.first + row, stages.position, stages.extra + row * kTile, s[r]);
-    const bool clear = row >= tile.clear_begin() && row < tile.clear_end();
-    for (int n = 0; n < NV; ++n) {
-      if (!clear) {
-        const auto visible = seen(d, tile.first + row, hiding.low + n * kLanes, hiding.high + n * kLanes);
-        s[r][n] = hn::IfThenElse(visible, s[r][n], hn::Set(d, kHidden));
-      }
-      hn::Store(s[r][n], d, scores + row * kTile + n * kLanes);
-      max[n] = hn::Max(max[n], s[r][n]);
+    for (int n = 0; n < NV; ++n) x[r * NV + n] = s[r][n];
+  }
+  add_terms<R, NV>(d, stages.head, tile.first + i, stages.position, stages.extra + i * kTile, x);
+  if (i < tile.clear_begin() || i + R > tile.clear_end()) {
+    for (int j = 0; j < R * NV; ++j) {
+      const int n = j % NV * kLanes;
+      const auto visible = seen(d, tile.first + i + j / NV, hiding.low + n, hiding.high + n);
+      x[j] = hn::IfThenElse(visible, x[j], hn::Set(d, kHidden));
     }
+  }
+  for (int j = 0; j < R * NV; ++j) {
+    hn::Store(x[j], d, scores + (i + j / NV) * kTile + j % NV * kLanes);
+    max[j % NV] = hn::Max(max[j % NV], x[j]);
   }
 }
 

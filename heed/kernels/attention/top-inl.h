@@ -29,12 +29,16 @@ struct TopKeys {
   // A score of one key for each lane of vector n takes its place; from there on, the others move down. Equals come
   // after those that were there, and NaN never comes in. The scores are sorted: where this one is larger than rank i -
   // 1, rank i gets what was there, so that no rank waits for another.
+  // Count: how many there are, or 0 where that is not known in advance.
+  template <int64_t Count>
   HWY_INLINE void insert(F d, V score, int64_t key, int64_t n) const {
+    const int64_t ranks = Count > 0 ? Count : count;
     const V of = hn::Set(d, static_cast<float>(key));
     float *s = scores + n, *k = keys + n;
-    V below_score = hn::Load(d, s + (count - 1) * kTile), below_key = hn::Load(d, k + (count - 1) * kTile);
+    V below_score = hn::Load(d, s + (ranks - 1) * kTile), below_key = hn::Load(d, k + (ranks - 1) * kTile);
     auto larger = hn::Gt(score, below_score);
-    for (int64_t i = count - 1; i > 0; --i) {
+#pragma GCC unroll 8
+    for (int64_t i = ranks - 1; i > 0; --i) {
       const V above_score = hn::Load(d, s + (i - 1) * kTile), above_key = hn::Load(d, k + (i - 1) * kTile);
       const auto larger_above = hn::Gt(score, above_score);
       hn::Store(hn::IfThenElse(larger, hn::IfThenElse(larger_above, above_score, score), below_score), d,
@@ -48,14 +52,29 @@ struct TopKeys {
     hn::Store(hn::IfThenElse(larger, of, below_key), d, k);
   }
 
-  // Rows of S^T, from key `first` on.
+  // Rows of S^T, from key `first` on. Of each run of rows, those in which some query may have found a stronger key are
+  // listed first, without a branch: which ones they are cannot be foretold.
   template <int NV>
   HWY_INLINE void add_rows(F d, const float* rows, int64_t first, int64_t n_rows) const {
-    const float* least = scores + (count - 1) * kTile;
-    for (int64_t i = 0; i < n_rows; ++i) {
+    count == 8 ? add_rows<NV, 8>(d, rows, first, n_rows) : add_rows<NV, 0>(d, rows, first, n_rows);
+  }
+
+ private:
+  template <int NV, int64_t Count>
+  HWY_INLINE void add_rows(F d, const float* rows, int64_t first, int64_t n_rows) const {
+    constexpr int64_t kRun = 32;
+    for (int64_t begin = 0; begin < n_rows; begin += kRun) {
+      const int64_t end = std::min(n_rows, begin + kRun);
       for (int64_t n = 0; n < NV * kLanes; n += kLanes) {
-        const V score = hn::Load(d, rows + i * kTile + n);
-        if (!hn::AllFalse(d, hn::Gt(score, hn::Load(d, least + n)))) insert(d, score, first + i, n);
+        const V least = hn::Load(d, scores + (count - 1) * kTile + n);
+        int64_t found[kRun], n_found = 0;
+        for (int64_t i = begin; i < end; ++i) {
+          found[n_found] = i;
+          n_found += hn::AllFalse(d, hn::Gt(hn::Load(d, rows + i * kTile + n), least)) ? 0 : 1;
+        }
+        for (int64_t j = 0; j < n_found; ++j) {
+          insert<Count>(d, hn::Load(d, rows + found[j] * kTile + n), first + found[j], n);
+        }
       }
     }
   }
