@@ -9,9 +9,9 @@
 
 #include "cli/bench.h"
 #include "cli/corpus.h"
-#include "cli/suggest.h"
 #include "cli/train.h"
 #include "cli/translate.h"
+#include "heed/io/nearest.h"
 
 namespace heed::cli {
 
@@ -57,7 +57,7 @@ void refuse_unknown(const CLI::App* app) {
   const bool flag = word.starts_with("-");
   const std::vector<std::string> known = flag ? flag_names(app) : command_names(app);
   if (known.empty()) throw UsageError(fmt::format("{}: unexpected argument '{}'", full_name(app), word));
-  const auto meant = nearest(word, known);
+  const auto meant = io::nearest(word, known);
   throw UsageError(
       fmt::format("{}: unknown {} '{}', {}", full_name(app), flag ? "flag" : "command", word,
                   meant ? fmt::format("did you mean '{}'?", *meant) : fmt::format("expected one of: {}", list(known))));

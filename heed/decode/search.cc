@@ -37,7 +37,11 @@ double scored(double log_probability, size_t length, double penalty) {
 class Search {
  public:
   Search(nn::Pass& pass, const models::Model& model, const SpecialTokens& special, const SearchOptions& options)
-      : pass_(pass), model_(model), special_(special), options_(options), rng_(options.seed, 0x736561) {}
+      : pass_(pass),
+        model_(model),
+        special_(special),
+        options_(options),
+        rng_(static_cast<uint64_t>(options.seed), 0x736561) {}
 
   std::vector<std::vector<Hypothesis>> run(const models::Tokens& source, const Tensor& prefix) {
     start(source, prefix);
@@ -55,9 +59,14 @@ class Search {
   void start(const models::Tokens& source, const Tensor& prefix) {
     const int64_t sentences = source.ids ? source.ids.shape(0) : prefix ? prefix.shape(0) : 1;
     limit_ = options_.max_length > 0 ? options_.max_length : source.ids ? 2 * source.ids.shape(1) + 20 : 256;
-    limit_ = std::min(limit_, model_.max_length() - 1 - (prefix ? prefix.shape(1) : 0));
-    state_ = model_.begin(pass_, source);
     const int64_t forced = prefix ? prefix.shape(1) : 0;
+    if (forced > model_.max_length() - 2) {
+      throw Error("search: the prefix has " + std::to_string(forced) + " tokens, expected at most " +
+                  std::to_string(model_.max_length() - 2) + ": the model takes " + std::to_string(model_.max_length()) +
+                  " with its begin and one more");
+    }
+    limit_ = std::min(limit_, model_.max_length() - 1 - forced);
+    state_ = model_.begin(pass_, source);
     const Tensor first = Tensor::uninitialised({sentences, forced + 1}, DType::i32);
     beams_.resize(static_cast<size_t>(sentences));
     for (int64_t i = 0; i < sentences; ++i) {
@@ -70,7 +79,22 @@ class Search {
       }
       beams_[static_cast<size_t>(i)].alive = {hypothesis};
     }
-    take_logits(model_.step(pass_, first, state_).value());
+    const Tensor logits = model_.step(pass_, first, state_).value();
+    if (forced > 0) count_prefix(prefix, logits);
+    take_logits(logits);
+  }
+
+  // A prefix is part of the output: its probability counts, as its length does.
+  void count_prefix(const Tensor& prefix, const Tensor& logits) {
+    const Tensor rows = ops::log_softmax(pass_, logits).value();
+    const int64_t forced = prefix.shape(1), V = rows.shape(2);
+    for (size_t i = 0; i < beams_.size(); ++i) {
+      for (int64_t t = 0; t < forced; ++t) {
+        const int64_t row = static_cast<int64_t>(i) * (forced + 1) + t;
+        const int32_t token = beams_[i].alive[0].tokens[static_cast<size_t>(t)];
+        beams_[i].alive[0].log_probability += double{rows.data<float>()[row * V + token]};
+      }
+    }
   }
 
   // The log-probabilities of the last token of each row.
@@ -110,10 +134,13 @@ class Search {
   // Replaces the living hypotheses by the best ways to go on; those that end are put aside.
   void extend(Beam& beam, int64_t first_row, std::vector<int64_t>& parents, std::vector<int32_t>& tokens) {
     std::vector<Hypothesis> alive;
+    int64_t rank = 0;
     for (const Candidate& candidate : candidates(beam, first_row)) {
+      const bool among_best = rank++ < options_.beam;
       Hypothesis next = beam.alive[static_cast<size_t>(candidate.row)];
       next.log_probability = candidate.log_probability;
       if (candidate.token == special_.end) {
+        if (!among_best) continue;  // an end that would not have been kept as a beginning
         next.finished = true;
         next.score = scored(next.log_probability, next.tokens.size() + 1, options_.length_penalty);
         beam.done.push_back(std::move(next));
@@ -132,7 +159,20 @@ class Search {
       beam.closed = true;
     }
     beam.alive = std::move(alive);
-    if (std::ssize(beam.done) >= options_.beam) beam.closed = true;
+    if (!beam.closed) beam.closed = nothing_better_left(beam);
+  }
+
+  // Enough has ended, and the best that goes on is by now worse than all of it.
+  bool nothing_better_left(Beam& beam) const {
+    if (std::ssize(beam.done) < options_.beam) return false;
+    const auto better = [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; };
+    std::stable_sort(beam.done.begin(), beam.done.end(), better);
+    beam.done.resize(static_cast<size_t>(options_.beam));
+    double best = kImpossible;
+    for (const Hypothesis& one : beam.alive) {
+      best = std::max(best, scored(one.log_probability, one.tokens.size(), options_.length_penalty));
+    }
+    return best <= beam.done.back().score;
   }
 
   std::vector<Candidate> candidates(const Beam& beam, int64_t first_row) {

@@ -17,7 +17,7 @@ struct SearchOptions {
   bool sample{false};        // draw from the distribution instead of taking the best
   double temperature{1};
   int64_t top_k{0};  // of the tokens to draw from; 0: all
-  uint64_t seed{1};  // of sampling
+  int64_t seed{1};   // of sampling
 
   static void describe(SearchOptions& o, auto&& field) {
     field("beam", o.beam, "hypotheses kept; 1: greedy", Range::within(1, 1024));
@@ -27,12 +27,13 @@ struct SearchOptions {
     field("sample", o.sample, "draw tokens instead of taking the best");
     field("temperature", o.temperature, "of drawing", Range::above(0));
     field("top_k", o.top_k, "draw from this many of the best; 0: all", Range::at_least(0));
+    field("seed", o.seed, "of drawing", Range::at_least(0));
   }
 };
 
 struct Hypothesis {
   std::vector<int32_t> tokens;  // without begin and end
-  double log_probability = 0;   // of all tokens, the end included
+  double log_probability = 0;   // of all tokens, a prefix and the end included
   double score = 0;             // after the length penalty
   bool finished = false;        // reached the end token
 };

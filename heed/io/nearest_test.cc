@@ -17,6 +17,7 @@ TEST(Nearest, FindsWhatWasMeant) {
   EXPECT_EQ(nearest_to("head"), "heads") << "one letter too few";
   EXPECT_EQ(nearest_to("headss"), "heads") << "one too many";
   EXPECT_EQ(nearest_to("hxads"), "heads") << "one replaced";
+  EXPECT_EQ(nearest_to("haeds"), "heads") << "two swapped";
   EXPECT_EQ(nearest_to("dmodel"), "d_model");
   EXPECT_EQ(nearest_to("kvheads"), "kv_heads") << "nearer than heads";
 }

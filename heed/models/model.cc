@@ -78,7 +78,8 @@ void load_parameters(const std::string& path, const ParameterStore& parameters) 
       same = from.shape[i] == entry.value.shape(static_cast<int>(i));
     if (!same || from.type != io::ElementType::f32 || entry.value.dtype() != DType::f32) {
       throw Error(path + ": tensor '" + entry.name + "' is " + io::name_of(from.type) + " " +
-                  io::to_string(from.shape) + ", expected f32 " + to_string(entry.value.shape()));
+                  io::to_string(from.shape) + ", expected " + io::name_of(io::ElementType::f32) + " " +
+                  to_string(entry.value.shape()));
     }
     std::memcpy(entry.value.raw(), from.bytes.data(), from.bytes.size());
   }
@@ -98,7 +99,12 @@ std::unique_ptr<Model> load_model(const std::string& folder) {
   }
   ModelOptions options;
   io::read_config(file_in(folder, kConfig), options);
-  auto model = make_model(options, 0);
+  std::unique_ptr<Model> model;
+  try {
+    model = make_model(options, 0);
+  } catch (const Error& error) {  // options that do not fit each other
+    throw Error(file_in(folder, kConfig) + ": " + error.what());
+  }
   load_parameters(file_in(folder, kParameters), model->parameters());
   return model;
 }

@@ -1,0 +1,43 @@
+#pragma once
+// What the tests of decoding share: a Transformer small enough to try every output of.
+#include <memory>
+#include <vector>
+
+#include "heed/base/rng.h"
+#include "heed/models/model.h"
+
+namespace heed::decode::testing {
+
+inline constexpr int32_t kPad = 0, kBegin = 1, kEnd = 2;
+
+inline std::unique_ptr<models::Model> small_model(models::TransformerKind kind, int64_t vocabulary, uint64_t seed) {
+  models::ModelOptions options;
+  models::TransformerOptions& o = options.transformer;
+  o.kind = kind;
+  o.vocabulary = vocabulary;
+  o.width = 8, o.heads = 2, o.inner = 12, o.max_length = 40;
+  o.encoder_layers = o.decoder_layers = 2;
+  auto model = models::make_model(options, seed);
+  // Moved so far that outputs depend on what came before.
+  Rng rng(seed, 5);
+  for (const auto& entry : model->parameters().entries()) {
+    for (float& x : entry.value.span<float>()) x += 0.5f * rng.normal();
+  }
+  return model;
+}
+
+struct Source {
+  Source(int64_t rows, int64_t length, int64_t vocabulary, uint64_t seed) {
+    Rng rng(seed, 6);
+    ids = Tensor::uninitialised({rows, length}, DType::i32);
+    for (int32_t& id : ids.span<int32_t>())
+      id = 3 + static_cast<int32_t>(rng.below(static_cast<uint64_t>(vocabulary - 3)));
+    for (int64_t i = 0; i < rows; ++i) lengths.push_back(std::max<int64_t>(1, length - i));
+  }
+  models::Tokens tokens() const { return {ids, lengths}; }
+
+  Tensor ids;
+  std::vector<int64_t> lengths;
+};
+
+}  // namespace heed::decode::testing

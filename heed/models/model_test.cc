@@ -1,0 +1,137 @@
+// A model and its folder: what was saved comes back to the bit, and a folder that is broken says so in one line.
+#include "heed/models/model.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "heed/base/file.h"
+#include "heed/base/testing.h"
+#include "heed/io/safetensors.h"
+
+namespace heed::models {
+namespace {
+
+using heed::testing::bytes_of, heed::testing::error_of, heed::testing::TemporaryFolder, heed::testing::text_of;
+
+ModelOptions small_options(TransformerKind kind) {
+  ModelOptions options;
+  TransformerOptions& o = options.transformer;
+  o.kind = kind;
+  o.vocabulary = 9, o.width = 8, o.heads = 2, o.inner = 12, o.max_length = 20;
+  o.encoder_layers = o.decoder_layers = 1;
+  return options;
+}
+
+class ModelFolder : public ::testing::Test {
+ protected:
+  ModelFolder() { save_model(*model_, folder_.path()); }
+
+  std::string load_error() {
+    const std::string text = error_of([&] { load_model(folder_.path()); });
+    EXPECT_EQ(text.find('\n'), text.npos) << text;
+    return text;
+  }
+  std::string parameters() const { return folder_.file("model.safetensors"); }
+  std::string read(const std::string& path) const { return text_of(read_file(path, 1 << 20)); }
+  void write(const std::string& path, const std::string& text) const { write_file_atomically(path, bytes_of(text)); }
+
+  // The file again, after `change` has been at its tensors.
+  void rewrite(auto&& change) const {
+    const io::SafetensorsFile file(parameters());
+    std::vector<io::TensorEntry> tensors(file.tensors().begin(), file.tensors().end());
+    change(tensors);
+    io::write_safetensors(parameters(), std::move(tensors), file.metadata());
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Model> model_ = make_model(small_options(TransformerKind::encoder_decoder), 1);
+};
+
+TEST_F(ModelFolder, GivesBackTheSameBits) {
+  for (const TransformerKind kind : {TransformerKind::encoder_decoder, TransformerKind::decoder}) {
+    const auto saved = make_model(small_options(kind), 7);
+    const TemporaryFolder folder;
+    save_model(*saved, folder.file("a/b"));
+    const auto loaded = load_model(folder.file("a/b"));
+    EXPECT_EQ(loaded->options().transformer.kind, kind);
+    EXPECT_EQ(loaded->options().transformer.inner, 12);
+    const Tensor &a = saved->parameters().values(), &b = loaded->parameters().values();
+    ASSERT_EQ(a.bytes(), b.bytes());
+    EXPECT_TRUE(std::equal(a.raw(), a.raw() + a.bytes(), b.raw()));
+  }
+}
+
+TEST_F(ModelFolder, ASeedGivesTheSameModel) {
+  const auto again = make_model(small_options(TransformerKind::encoder_decoder), 1),
+             other = make_model(small_options(TransformerKind::encoder_decoder), 2);
+  EXPECT_EQ(model_->parameters().values().to_doubles(), again->parameters().values().to_doubles());
+  EXPECT_NE(model_->parameters().values().to_doubles(), other->parameters().values().to_doubles());
+}
+
+TEST_F(ModelFolder, SaysWhatIsMissing) {
+  EXPECT_EQ(error_of([&] { load_model(folder_.file("nowhere")); }),
+            "model folder '" + folder_.file("nowhere") + "' is not there, expected a folder that heed train made");
+  std::filesystem::remove(parameters());
+  EXPECT_NE(load_error().find(parameters() + ": cannot open"), std::string::npos) << load_error();
+  std::filesystem::remove(folder_.file("config.json"));
+  EXPECT_NE(load_error().find(folder_.file("config.json") + ": cannot open"), std::string::npos) << load_error();
+}
+
+TEST_F(ModelFolder, SaysWhichTensorDoesNotFit) {
+  const std::string all = read(parameters());
+  rewrite([](auto& tensors) { std::erase_if(tensors, [](auto& t) { return t.name == "embedding.weight"; }); });
+  EXPECT_NE(load_error().find(parameters() + ": has no tensor 'embedding.weight'"), std::string::npos) << load_error();
+
+  write(parameters(), all);
+  rewrite([](auto& tensors) { tensors.push_back({"extra", io::ElementType::f32, {0}, {}}); });
+  EXPECT_EQ(load_error(), parameters() + ": tensor 'extra' is not one of this model's");
+
+  write(parameters(), all);
+  rewrite([](auto& tensors) {
+    for (auto& t : tensors) {
+      if (t.name == "embedding.weight") t.shape = {8, 9};
+    }
+  });
+  EXPECT_EQ(load_error(), parameters() + ": tensor 'embedding.weight' is F32 [8, 9], expected F32 [9, 8]");
+
+  write(parameters(), all);
+  rewrite([](auto& tensors) {
+    for (auto& t : tensors) {
+      if (t.name == "embedding.weight") t.type = io::ElementType::i32;
+    }
+  });
+  EXPECT_EQ(load_error(), parameters() + ": tensor 'embedding.weight' is I32 [9, 8], expected F32 [9, 8]");
+}
+
+TEST_F(ModelFolder, RefusesAFileThatWasCutShortAnywhere) {
+  const std::string all = read(parameters());
+  for (size_t kept : {size_t{0}, size_t{4}, size_t{8}, size_t{100}, all.size() / 2, all.size() - 1}) {
+    write(parameters(), all.substr(0, kept));
+    EXPECT_TRUE(load_error().starts_with(parameters() + ": ")) << kept << ": " << load_error();
+  }
+}
+
+TEST_F(ModelFolder, RefusesABrokenConfig) {
+  const std::string config = folder_.file("config.json"), all = read(config);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    const size_t at = all.find(from);
+    EXPECT_NE(at, all.npos) << from;
+    write(config, std::string(all).replace(at, from.size(), to));
+    return load_error();
+  };
+  write(config, all.substr(0, all.size() / 2));
+  EXPECT_TRUE(load_error().starts_with(config + ": ")) << load_error();
+  write(config, "");
+  EXPECT_TRUE(load_error().starts_with(config + ": ")) << load_error();
+  EXPECT_NE(with("\"heads\": 2", "\"heads\": 0").find("config.json: transformer.heads is 0"), std::string::npos);
+  EXPECT_NE(with("\"heads\": 2", "\"haeds\": 2").find("did you mean"), std::string::npos);
+  EXPECT_EQ(with("\"heads\": 2", "\"heads\": 3"),
+            config + ": transformer: width is 8, expected a multiple of heads (3)");
+  EXPECT_EQ(with("\"width\": 8", "\"width\": 16"),
+            parameters() + ": tensor 'embedding.weight' is F32 [9, 8], expected F32 [9, 16]");
+}
+
+}  // namespace
+}  // namespace heed::models
