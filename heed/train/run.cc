@@ -1,5 +1,6 @@
 #include "heed/train/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include "heed/base/error.h"
 #include "heed/base/file.h"
 #include "heed/io/config.h"
+#include "heed/io/nearest.h"
 #include "heed/text/corpus.h"
 #include "heed/train/log.h"
 
@@ -29,16 +31,21 @@ constexpr const char* kCard = "README.md";
 constexpr double kSaveSeconds = 60;  // between checkpoints, beside those after an evaluation
 
 models::ModelOptions model_options(const RunOptions& o, int64_t vocabulary) {
+  static const std::vector<std::string> kPresets{"transformer-tiny", "transformer-small", "transformer-base",
+                                                 "lm-small"};
+  if (std::find(kPresets.begin(), kPresets.end(), o.preset) == kPresets.end()) {
+    const auto meant = io::nearest(o.preset, kPresets);
+    throw Error("preset is '" + o.preset +
+                "', expected transformer-tiny, transformer-small, transformer-base or lm-small" +
+                (meant ? ": did you mean '" + *meant + "'?" : ""));
+  }
   models::ModelOptions model;
   const std::string family = "transformer-";
   if (o.preset == "lm-small") {
     model.transformer = models::TransformerOptions::preset("small", vocabulary);
     model.transformer.kind = models::TransformerKind::decoder;
-  } else if (o.preset.starts_with(family)) {
-    model.transformer = models::TransformerOptions::preset(o.preset.substr(family.size()), vocabulary);
   } else {
-    throw Error("preset is '" + o.preset +
-                "', expected transformer-tiny, transformer-small, transformer-base or lm-small");
+    model.transformer = models::TransformerOptions::preset(o.preset.substr(family.size()), vocabulary);
   }
   if (o.dropout >= 0) model.transformer.dropout = static_cast<float>(o.dropout);
   return model;
@@ -47,13 +54,8 @@ models::ModelOptions model_options(const RunOptions& o, int64_t vocabulary) {
 bool is_language_model(const RunOptions& o) { return o.preset.starts_with("lm-"); }
 
 text::Corpus read_corpus(const RunOptions& o, const std::string& path) {
-  text::TsvOptions columns{o.source_column, o.target_column, o.tokenizer.lowercase};
-  if (is_language_model(o)) columns.source_column = o.target_column;
-  text::Corpus corpus = text::read_tsv(path, columns);
-  if (is_language_model(o)) {
-    for (text::Pair& pair : corpus.pairs) pair.source.clear();
-  }
-  return corpus;
+  if (is_language_model(o)) return text::read_tsv(path, {0, o.source_column, o.tokenizer.lowercase});
+  return text::read_tsv(path, {o.source_column, o.target_column, o.tokenizer.lowercase});
 }
 
 std::unique_ptr<text::Tokenizer> learn_tokenizer(const RunOptions& o, const text::Corpus& corpus) {
@@ -63,6 +65,15 @@ std::unique_ptr<text::Tokenizer> learn_tokenizer(const RunOptions& o, const text
     lines.push_back(pair.target);
   }
   return text::train_tokenizer(lines, o.tokenizer);
+}
+
+// What a killed run was writing: never to be renamed any more.
+void remove_leftovers(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find(".tmp.") != name.npos) std::filesystem::remove(entry.path(), ignored);
+  }
 }
 
 // Everything a run holds while it goes.
@@ -222,6 +233,7 @@ RunResult run(const RunOptions& options, const std::string& folder, Listener& li
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error("cannot make folder '" + folder + "': " + error.message());
+  remove_leftovers(folder);
   Run run(options, folder, learn_tokenizer(options, corpus), corpus, listener, parallel);
   run.save_beginning();
   return run.go();
@@ -235,6 +247,8 @@ RunResult resume(const std::string& folder, int64_t steps, double minutes, Liste
   io::read_config(file_in(folder, kOptions), options);
   if (steps > 0) options.train.steps = steps;
   if (minutes > 0) options.minutes = minutes;
+  remove_leftovers(folder);
+  if (steps > 0) io::write_config(file_in(folder, kOptions), options);  // for the next time, too
   const text::Corpus corpus = read_corpus(options, options.data);
   Run run(options, folder, text::load_tokenizer(file_in(folder, kTokenizer)), corpus, listener, parallel);
   run.restore();

@@ -1,0 +1,174 @@
+// Runs over files: what a folder holds, stopping and going on, and what is left after a kill at any moment.
+#include "heed/train/run.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "heed/base/file.h"
+#include "heed/train/testing.h"
+
+namespace heed::train {
+namespace {
+
+namespace fs = std::filesystem;
+using heed::testing::error_of, heed::testing::text_of;
+using testing::Files;
+
+struct StopAfter final : Listener {
+  explicit StopAfter(int64_t steps) : left(steps) {}
+  void stepped(const Progress&) override { --left; }
+  bool stop() override { return left <= 0; }
+  int64_t left;
+};
+
+std::string read(const std::string& path) { return text_of(read_file(path, 1 << 28)); }
+
+TEST(RunTest, LeavesAFolderThatCanBeUsed) {
+  const Files files;
+  Parallel parallel(1);
+  Listener listener;
+  const RunResult result = run(files.options(), files.out("m"), listener, parallel);
+  EXPECT_EQ(result.steps, 8);
+  EXPECT_EQ(result.why, "all steps done");
+  const auto model = models::load_model(files.out("m"));
+  EXPECT_EQ(text::load_tokenizer(files.out("m/tokenizer"))->size(), model->vocabulary());
+  for (const char* name : {"README.md", "log.jsonl", "train.json", "checkpoint.safetensors"}) {
+    EXPECT_TRUE(fs::exists(files.out("m/") + name)) << name;
+  }
+  EXPECT_EQ(error_of([&] { run(files.options(), files.out("m"), listener, parallel); }),
+            "folder '" + files.out("m") + "' holds a run already: expected a new one, or --resume to go on with it");
+}
+
+TEST(RunTest, AStoppedRunGoesOnToTheSameBits) {
+  const Files files;
+  Parallel parallel(1);
+  Listener listener;
+  run(files.options(), files.out("whole"), listener, parallel);
+  for (const int64_t stop : {1, 3, 5}) {
+    const std::string folder = files.out("stopped" + std::to_string(stop));
+    StopAfter stopping(stop);
+    const RunResult first = run(files.options(), folder, stopping, parallel);
+    EXPECT_EQ(first.why, "stopped");
+    EXPECT_EQ(first.steps, stop);
+    EXPECT_EQ(resume(folder, 0, 0, listener, parallel).steps, 8);
+    for (const char* name : {"/checkpoint.safetensors", "/model.safetensors"}) {
+      EXPECT_TRUE(read(folder + name) == read(files.out("whole") + name)) << name << " after " << stop;
+    }
+  }
+}
+
+TEST(RunTest, StopsWhereTheDevSetGetsNoBetter) {
+  const Files files;
+  Parallel parallel(1);
+  Listener listener;
+  RunOptions o = files.options();
+  o.train.steps = 400, o.evaluate_every = 1, o.patience = 2;
+  o.train.rate = 0.3, o.train.warmup = 1;  // too fast to learn anything
+  const RunResult result = run(o, files.out("m"), listener, parallel);
+  EXPECT_EQ(result.why, "no progress");
+  EXPECT_LT(result.steps, 400);
+  EXPECT_EQ(result.steps, result.best_step + 2);
+}
+
+TEST(RunTest, ALossThatIsNoNumberLeavesTheLastGoodCheckpoint) {
+  const Files files;
+  Parallel parallel(1);
+  Listener listener;
+  RunOptions o = files.options();
+  o.train.rate = 1e30, o.train.warmup = 0, o.evaluate_every = 1;
+  const std::string error = error_of([&] { run(o, files.out("m"), listener, parallel); });
+  EXPECT_NE(error.find("try a lower --rate"), std::string::npos) << error;
+  models::load_model(files.out("m"));
+  EXPECT_NE(error_of([&] { resume(files.out("m"), 0, 0, listener, parallel); }).find("try a lower"), std::string::npos);
+}
+
+TEST(RunTest, ALanguageModelReadsOneColumn) {
+  const Files files;
+  std::ofstream(files.out("one.txt")) << "a b c\na c b\nb a c\n";
+  Parallel parallel(1);
+  Listener listener;
+  RunOptions o = files.options();
+  o.preset = "lm-small", o.data = o.dev = files.out("one.txt"), o.train.steps = 2;
+  run(o, files.out("m"), listener, parallel);
+  EXPECT_EQ(models::load_model(files.out("m"))->options().transformer.kind, models::TransformerKind::decoder);
+}
+
+TEST(RunTest, NewStepsAreRemembered) {
+  const Files files;
+  Parallel parallel(1);
+  Listener listener;
+  run(files.options(), files.out("m"), listener, parallel);
+  StopAfter stopping(1);
+  resume(files.out("m"), 12, 0, stopping, parallel);
+  EXPECT_EQ(resume(files.out("m"), 0, 0, listener, parallel).steps, 12);
+}
+
+TEST(RunTest, SaysWhatIsWrong) {
+  const Files files;
+  Parallel parallel(1);
+  Listener listener;
+  const auto error = [&](auto&& change, const std::string& folder) {
+    RunOptions o = files.options();
+    change(o);
+    return error_of([&] { run(o, folder, listener, parallel); });
+  };
+  const auto nothing = [](RunOptions&) {};
+  EXPECT_EQ(error([](RunOptions& o) { o.data = ""; }, files.out("a")),
+            "train: data is missing, expected a TSV file of pairs");
+  EXPECT_EQ(
+      error([](RunOptions& o) { o.preset = "transformer-tiyn"; }, files.out("a")),
+      "preset is 'transformer-tiyn', expected transformer-tiny, transformer-small, transformer-base or lm-small: did "
+      "you mean 'transformer-tiny'?");
+  EXPECT_EQ(error(nothing, files.out("train.tsv")),
+            "cannot make folder '" + files.out("train.tsv") + "': Not a directory");
+  EXPECT_FALSE(fs::exists(files.out("a"))) << "nothing is left behind";
+  EXPECT_EQ(error_of([&] { resume(files.out("nowhere"), 0, 0, listener, parallel); }),
+            "folder '" + files.out("nowhere") + "' holds no checkpoint, expected one that heed train has written");
+}
+
+// A run that saves all the time, killed at random moments: the folder can be read and gone on with each time.
+TEST(RunTest, AKillAtAnyMomentLeavesAReadableFolder) {
+  const Files files;
+  const std::string folder = files.out("m"), checkpoint = folder + "/checkpoint.safetensors";
+  RunOptions o = files.options();
+  o.evaluate_every = 1, o.train.steps = 1'000'000;
+  Rng rng(17);
+  int64_t last = 0;
+  for (int round = 0; round < 15; ++round) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      Parallel parallel(1);
+      Listener listener;
+      try {
+        fs::exists(checkpoint) ? resume(folder, 0, 0, listener, parallel) : run(o, folder, listener, parallel);
+      } catch (...) {
+      }
+      ::_exit(1);  // a run of a million steps does not end by itself
+    }
+    ::usleep(static_cast<useconds_t>(20'000 + rng.below(300'000)));
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the run ended by itself in round " << round;
+    if (!fs::exists(checkpoint)) continue;  // killed before the first save was done
+    models::load_model(folder);
+    text::load_tokenizer(folder + "/tokenizer");
+    Parallel parallel(1);
+    StopAfter one(1);
+    const RunResult result = resume(folder, 0, 0, one, parallel);
+    EXPECT_GT(result.steps, last) << "round " << round;
+    last = result.steps;
+  }
+  EXPECT_GT(last, 15);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    EXPECT_EQ(entry.path().string().find(".tmp."), std::string::npos) << entry.path() << " was left behind";
+  }
+}
+
+}  // namespace
+}  // namespace heed::train

@@ -1,0 +1,124 @@
+#include "heed/train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include "heed/train/testing.h"
+
+namespace heed::train {
+namespace {
+
+using heed::testing::error_of, heed::testing::TemporaryFolder;
+
+TEST(LearningRate, RisesThenFalls) {
+  RateOptions o{.rate = 0.5, .warmup = 10, .schedule = Schedule::inverse_sqrt};
+  EXPECT_DOUBLE_EQ(learning_rate(o, 1, 100), 0.05);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 9, 100), 0.45);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 10, 100), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 40, 100), 0.25);
+  o.schedule = Schedule::constant;
+  EXPECT_DOUBLE_EQ(learning_rate(o, 5, 100), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 1000, 100), 0.5);
+  o.schedule = Schedule::cosine;
+  EXPECT_DOUBLE_EQ(learning_rate(o, 10, 110), 0.5);
+  EXPECT_NEAR(learning_rate(o, 60, 110), 0.5 * 0.55, 1e-12) << "half way from 1 to a tenth";
+  EXPECT_NEAR(learning_rate(o, 110, 110), 0.05, 1e-12);
+  EXPECT_NEAR(learning_rate(o, 500, 110), 0.05, 1e-12) << "and stays there";
+  o.warmup = 0;
+  EXPECT_DOUBLE_EQ(learning_rate(o, 1, 1), 0.5) << "no warm-up";
+}
+
+// A trainer, and all that it borrows.
+struct Training {
+  explicit Training(const TrainOptions& options, int threads = 1)
+      : parallel(threads), trainer(*model, data, options, parallel) {}
+
+  std::vector<double> values() const { return model->parameters().values().to_doubles(); }
+  double train(int64_t steps) {
+    double last = 0;
+    for (int64_t i = 0; i < steps; ++i) last = trainer.step().loss;
+    return last;
+  }
+
+  text::Corpus corpus = testing::letters(60, 1);
+  std::unique_ptr<text::Tokenizer> tokenizer = text::train_tokenizer(testing::lines_of(corpus), {});
+  text::Batches data{corpus, *tokenizer, *tokenizer, {.tokens = 64, .max_length = 32}};
+  std::unique_ptr<models::Model> model = models::make_model(testing::small_model(tokenizer->size()), 1);
+  Parallel parallel;
+  Trainer trainer;
+};
+
+TrainOptions short_options() {
+  TrainOptions o;
+  o.steps = 100, o.warmup = 5, o.accumulate = 2;
+  return o;
+}
+
+TEST(TrainerTest, Learns) {
+  TrainOptions o = short_options();
+  o.rate = 1e-2, o.smoothing = 0;
+  Training training(o);
+  const Evaluation before = training.trainer.evaluate(training.data.in_order());
+  training.train(100);
+  const Evaluation after = training.trainer.evaluate(training.data.in_order());
+  EXPECT_LT(after.loss, before.loss / 2);
+  EXPECT_GT(after.accuracy, 2 * before.accuracy);
+}
+
+// Dropout, two batches a step and the order of an epoch all go on where they were.
+TEST(TrainerTest, GoesOnToTheSameBits) {
+  const TemporaryFolder folder;
+  Training whole(short_options());
+  whole.train(23);
+  for (const int64_t stop : {0, 1, 7, 22}) {
+    Training first(short_options()), second(short_options());
+    first.train(stop);
+    first.trainer.save(folder.file("checkpoint"), {{"mine", "kept"}});
+    EXPECT_EQ(second.trainer.restore(folder.file("checkpoint")).at("mine"), "kept");
+    EXPECT_EQ(second.trainer.steps_done(), stop);
+    second.train(23 - stop);
+    EXPECT_EQ(second.values(), whole.values()) << "stopped after " << stop;
+  }
+}
+
+TEST(TrainerTest, ThreadsAndLookingDoNotMatter) {
+  Training one(short_options(), 1), two(short_options(), 2);
+  for (int i = 0; i < 6; ++i) {
+    one.train(1), two.train(1);
+    one.trainer.evaluate(one.data.in_order());
+  }
+  EXPECT_EQ(one.values(), two.values());
+}
+
+TEST(TrainerTest, ALossThatIsNoNumberStopsBeforeItSpoilsTheModel) {
+  TrainOptions o = short_options();
+  o.rate = 1e30, o.warmup = 0;
+  Training training(o);
+  std::vector<double> before = training.values();
+  std::string error = "no error";
+  for (int i = 0; i < 10 && error == "no error"; ++i) {
+    before = training.values();
+    error = error_of([&] { training.train(1); });
+  }
+  EXPECT_NE(error.find("expected finite numbers; try a lower --rate"), std::string::npos) << error;
+  EXPECT_EQ(error.substr(0, 5), "step ");
+  EXPECT_EQ(training.values(), before);
+}
+
+TEST(TrainerTest, RefusesTheCheckpointOfAnotherModel) {
+  const TemporaryFolder folder;
+  Training small(short_options());
+  small.trainer.save(folder.file("small"));
+  models::ModelOptions other = testing::small_model(small.tokenizer->size());
+  other.transformer.width = 32;
+  const auto model = models::make_model(other, 1);
+  Trainer trainer(*model, small.data, short_options(), small.parallel);
+  const std::string error = error_of([&] { trainer.restore(folder.file("small")); });
+  EXPECT_TRUE(error.starts_with(folder.file("small") + ": 'values' has ")) << error;
+  models::save_parameters(small.model->parameters(), folder.file("model"));
+  EXPECT_EQ(
+      error_of([&] { trainer.restore(folder.file("model")); }),
+      folder.file("model") + ": metadata 'step' is missing or no number, expected a checkpoint that heed train wrote");
+}
+
+}  // namespace
+}  // namespace heed::train
