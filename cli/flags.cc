@@ -25,7 +25,11 @@ class Adder final : public FieldVisitor {
   }
   void field(const FieldInfo& info, float& value) override { add(info, "X" + to_string(info.range), shortest(value)); }
   void field(const FieldInfo& info, double& value) override { add(info, "X" + to_string(info.range), shortest(value)); }
-  void field(const FieldInfo& info, bool& value) override { add(info, "true|false", value ? "true" : "false"); }
+  // --sample, or --sample=false.
+  void field(const FieldInfo& info, bool& value) override {
+    const std::string flag = flag_of(info);
+    app_.add_flag(flag, values_[flag], std::string(info.help))->default_str(value ? "true" : "false");
+  }
   void field(const FieldInfo& info, std::string& value) override { add(info, "TEXT", value); }
   void field(const FieldInfo& info, Choice& value) override {
     std::string names;

@@ -3,17 +3,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>
 
 #include "cli/flags.h"
+#include "cli/model_folder.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
+#include "heed/decode/align.h"
+#include "heed/decode/batch_tokens.h"
 #include "heed/decode/search.h"
-#include "heed/text/batching.h"
-#include "heed/text/tokenizer.h"
+#include "heed/text/token_words.h"
 
 namespace heed::cli {
 namespace {
@@ -22,7 +25,9 @@ constexpr const char* kHelp =
     R"(Translates lines of text with a model that heed train has made: from files, or from standard input.
 
 Each line of input gives one line of output (--nbest N: N lines), in the same order. An empty line stays empty. A line
-longer than the model can take is refused with its number. Example:
+longer than the model can take is refused with its number. --align adds, after a tab, which word of the source the model
+looked at for each word of its translation: 0-1 is the first word of the source and the second of the translation, as
+spaces cut them. Example:
 
   echo "The cat sleeps." | heed translate --model model --beam 4)";
 
@@ -30,26 +35,31 @@ constexpr size_t kBatch = 32;  // sentences
 
 struct Command {
   decode::SearchOptions options;
+  decode::AlignOptions align_options;
   Flags flags;
-  std::string model;
+  std::string folder;
   std::vector<std::string> files;
   int threads = 0;
-  bool scores = false;
+  bool scores = false, align = false;
 
   io::ShowFields fields() {
-    return [this](FieldVisitor& visitor) { visit_fields(options, visitor); };
+    return [this](FieldVisitor& visitor) {
+      visit_fields(options, visitor);
+      visit_fields(align_options, visitor);
+    };
   }
 
   void run() {
     flags.apply(fields());
-    if (model.empty()) throw Error("--model is missing, expected a folder that heed train made");
-    loaded_ = models::load_model(model);
-    tokenizer_ = text::load_tokenizer((std::filesystem::path(model) / "tokenizer").string());
+    opened_ = open_model(folder);
+    if (opened_.is_language_model()) {
+      throw Error(folder + ": is a language model, expected one that translates; see heed generate");
+    }
     parallel_ = std::make_unique<Parallel>(threads);
     if (files.empty()) return translate(std::cin, "standard input");
     for (const std::string& file : files) {
       std::ifstream in(file);
-      if (!in) throw Error(file + ": cannot read");
+      if (!in) throw Error(file + ": cannot read: " + std::strerror(errno));
       translate(in, file);
     }
   }
@@ -66,53 +76,60 @@ struct Command {
       first += std::ssize(lines);
       lines.clear();
     }
+    if (in.bad()) throw Error(name + ": cannot read: " + std::strerror(errno));
     translate_lines(lines, name, first);
   }
 
   void translate_lines(const std::vector<std::string>& lines, const std::string& name, int64_t first) {
     std::vector<std::vector<int32_t>> sources;
+    std::vector<size_t> places;  // of the lines that are not empty
     for (size_t i = 0; i < lines.size(); ++i) {
-      std::vector<int32_t> ids = tokenizer_->encode(lines[i]);
+      std::vector<int32_t> ids = opened_.encode(lines[i], fmt::format("{}:{}", name, first + static_cast<int64_t>(i)));
       if (ids.empty()) continue;
-      const int64_t most = loaded_->max_length() - 1;  // and one for the end
-      if (std::ssize(ids) > most) {
-        throw Error(fmt::format("{}:{}: {} tokens came, expected at most {}", name, first + static_cast<int64_t>(i),
-                                ids.size(), most));
-      }
       sources.push_back(std::move(ids));
+      places.push_back(i);
     }
-    std::vector<std::vector<decode::Hypothesis>> found;
+    std::vector<std::vector<std::string>> results(lines.size(), {""});
     if (!sources.empty()) {
-      const text::Batch batch = text::source_batch(sources);
       Workspace workspace;
       nn::Pass pass{{*parallel_, workspace}};
-      const models::Tokens source{Tensor::of({batch.rows, batch.source_length}, std::span<const int32_t>(batch.source)),
-                                  batch.source_lengths};
-      found = decode::search(pass, *loaded_, source, {text::kBegin, text::kEnd, text::kPad}, options);
-    }
-    size_t next = 0;
-    for (const std::string& line : lines) print(line, found, next);
-    std::fflush(stdout);
-  }
-
-  void print(const std::string& line, const std::vector<std::vector<decode::Hypothesis>>& found, size_t& next) const {
-    if (tokenizer_->encode(line).empty()) {
-      fmt::print("\n");
-      return;
-    }
-    for (const decode::Hypothesis& one : found[next]) {
-      const std::string text = tokenizer_->decode(one.tokens);
-      if (scores) {
-        fmt::print("{:.4f}\t{}\n", one.score, text);
-      } else {
-        fmt::print("{}\n", text);
+      const text::Batch batch = text::source_batch(sources);
+      const auto found = decode::search(pass, *opened_.model, decode::source_of(batch),
+                                        {text::kBegin, text::kEnd, text::kPad}, options);
+      for (size_t i = 0; i < places.size(); ++i) {
+        results[places[i]] = shown(pass, lines[places[i]], sources[i], found[i]);
       }
     }
-    ++next;
+    for (const std::vector<std::string>& each : results) {
+      for (const std::string& text : each) fmt::print("{}\n", text);
+    }
+    if (std::fflush(stdout) != 0) throw Error(std::string("standard output: cannot write: ") + std::strerror(errno));
   }
 
-  std::unique_ptr<models::Model> loaded_;
-  std::unique_ptr<text::Tokenizer> tokenizer_;
+  // A line of output for each hypothesis of one line of input.
+  std::vector<std::string> shown(nn::Pass& pass, const std::string& line, const std::vector<int32_t>& source,
+                                 const std::vector<decode::Hypothesis>& found) const {
+    std::vector<std::string> result;
+    for (const decode::Hypothesis& one : found) {
+      const std::string text = opened_.tokenizer->decode(one.tokens);
+      result.push_back(scores ? fmt::format("{:.4f}\t{}", one.score, text) : text);
+      if (align) result.back() += "\t" + alignment(pass, line, source, text, one.tokens);
+    }
+    return result;
+  }
+
+  std::string alignment(nn::Pass& pass, const std::string& line, const std::vector<int32_t>& source,
+                        const std::string& translation, const std::vector<int32_t>& target) const {
+    text::Batch batch = text::source_batch({&source, 1});
+    text::add_targets(batch, {&target, 1});
+    const decode::WordMap words{
+        text::words_of_tokens(*opened_.tokenizer, source, line, text::words_at_spaces(line)),
+        text::words_of_tokens(*opened_.tokenizer, target, translation, text::words_at_spaces(translation))};
+    return text::to_string(
+        decode::align_words(decode::cross_weights(pass, *opened_.model, batch, align_options), 0, words));
+  }
+
+  ModelFolder opened_;
   std::unique_ptr<Parallel> parallel_;
 };
 
@@ -121,12 +138,13 @@ struct Command {
 void add_translate(CLI::App& heed, Action& action) {
   CLI::App* app = heed.add_subcommand("translate", kHelp);
   auto command = std::make_shared<Command>();
-  app->add_option("--model", command->model, "Folder of the model")->type_name("DIR");
+  app->add_option("--model", command->folder, "Folder of the model")->type_name("DIR");
   app->add_option("files", command->files, "Files to translate; none: standard input")->type_name("FILE");
   app->add_option("--threads", command->threads, "Threads to use; 0: all that the machine has")
       ->type_name("N")
       ->capture_default_str();
   app->add_flag("--scores", command->scores, "Print each score before its translation");
+  app->add_flag("--align", command->align, "Print which words belong together after each translation");
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

@@ -1,5 +1,5 @@
 #pragma once
-// heed translate and heed generate: text in, text out, with a trained model.
+// heed translate: text in, text out, with a trained model.
 #include "cli/action.h"
 
 namespace CLI {

@@ -157,4 +157,24 @@ Batch source_batch(std::span<const std::vector<int32_t>> sources) {
   return batch;
 }
 
+void add_targets(Batch& batch, std::span<const std::vector<int32_t>> targets) {
+  if (std::ssize(targets) != batch.rows) {
+    throw Error("batch: " + std::to_string(targets.size()) + " targets came, expected " + std::to_string(batch.rows));
+  }
+  for (const std::vector<int32_t>& target : targets) {
+    batch.target_lengths.push_back(static_cast<int64_t>(target.size()) + 1);
+    batch.target_length = std::max(batch.target_length, batch.target_lengths.back());
+    batch.target_tokens += batch.target_lengths.back();
+  }
+  batch.target_in.assign(batch.rows * batch.target_length, kPad);
+  batch.target_out.assign(batch.rows * batch.target_length, kPad);
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    const std::vector<int32_t>& target = targets[row];
+    const auto in = batch.target_in.begin() + row * batch.target_length;
+    *in = kBegin;
+    std::copy(target.begin(), target.end(), in + 1);
+    *std::copy(target.begin(), target.end(), batch.target_out.begin() + row * batch.target_length) = kEnd;
+  }
+}
+
 }  // namespace heed::text

@@ -66,5 +66,7 @@ class Batches {
 
 // Rows that are not from a corpus: sources to be translated, as encode() gives them; kEnd is added.
 Batch source_batch(std::span<const std::vector<int32_t>> sources);
+// And a target for each of them, bare; kBegin and kEnd are added.
+void add_targets(Batch&, std::span<const std::vector<int32_t>> targets);
 
 }  // namespace heed::text

@@ -66,6 +66,17 @@ Alignment parse_alignment(std::string_view text) {
   }
 }
 
+std::string to_string(const Alignment& alignment) {
+  std::string text;
+  for (const AlignmentLink& link : alignment) {
+    if (!text.empty()) text += ' ';
+    text += std::to_string(link.source);
+    text += link.sure ? '-' : 'p';
+    text += std::to_string(link.target);
+  }
+  return text;
+}
+
 double alignment_error_rate(std::span<const Alignment> found, std::span<const Alignment> references) {
   check_counts("alignment error rate", found.size(), references.size());
   int64_t links = 0, sure = 0, right = 0;  // |A|, |S|, |A and S| + |A and P|

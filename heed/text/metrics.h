@@ -23,6 +23,7 @@ using Alignment = std::vector<AlignmentLink>;
 
 // Pharaoh's format: "0-0 1-2 6p5", a p for what is only possible.
 Alignment parse_alignment(std::string_view text);
+std::string to_string(const Alignment&);
 
 // 1 - (|A and S| + |A and P|) / (|A| + |S|) over all sentences (Och and Ney 2003): A the links found, sure or not, S
 // the sure ones of the reference, P all of it. 0 if there is nothing to find and nothing was found.

@@ -1,0 +1,26 @@
+#pragma once
+// A trained model as commands open it: the model and the tokenizer that belongs to it.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heed/models/model.h"
+#include "heed/text/tokenizer.h"
+
+namespace heed::cli {
+
+struct ModelFolder {
+  std::unique_ptr<models::Model> model;
+  std::unique_ptr<text::Tokenizer> tokenizer;
+
+  // The text as ids; throws Error, with `place`, where it is longer than the model can take.
+  std::vector<int32_t> encode(const std::string& text, const std::string& place) const;
+  bool is_language_model() const;
+};
+
+// `flag` is what was to name the folder. Throws Error where it is missing or broken, or its parts do not belong
+// together.
+ModelFolder open_model(const std::string& folder, const std::string& flag = "--model");
+
+}  // namespace heed::cli

@@ -1,0 +1,68 @@
+#include "heed/decode/align.h"
+
+#include <algorithm>
+#include <map>
+
+#include "heed/base/error.h"
+#include "heed/decode/batch_tokens.h"
+#include "heed/decode/weights.h"
+
+namespace heed::decode {
+namespace {
+
+void check_index(const char* name, int64_t index, int64_t count) {
+  if (index < count) return;
+  throw Error(std::string("align: ") + name + " is " + std::to_string(index) + ", expected 0 to " +
+              std::to_string(count - 1) + ", or -1");
+}
+
+}  // namespace
+
+Tensor cross_weights(nn::Pass& pass, const models::Model& model, const text::Batch& batch,
+                     const AlignOptions& options) {
+  WeightRecorder recorder(nn::AttentionRole::cross, pass.parallel, pass.observer);
+  nn::Pass watched = pass;
+  watched.observer = &recorder;
+  model.logits(watched, source_of(batch), target_of(batch));
+  const auto& layers = recorder.layers();
+  if (layers.empty()) throw Error("align: the model has no cross-attention to align by");
+  check_index("layer", options.layer, std::ssize(layers));
+  const Tensor all = layers[options.layer < 0 ? layers.size() - 1 : static_cast<size_t>(options.layer)].weights;
+  const int64_t B = all.shape(0), H = all.shape(1), T = all.shape(2), S = all.shape(3);
+  check_index("head", options.head, H);
+  Tensor result = Tensor::zeros({B, T, S});
+  for (int64_t b = 0; b < B; ++b) {
+    for (int64_t h = 0; h < H; ++h) {
+      if (options.head >= 0 && h != options.head) continue;
+      const float share = options.head >= 0 ? 1 : 1 / static_cast<float>(H);
+      const float* from = all.data<float>() + (b * H + h) * T * S;
+      float* to = result.data<float>() + b * T * S;
+      for (int64_t i = 0; i < T * S; ++i) to[i] += share * from[i];
+    }
+  }
+  return result;
+}
+
+text::Alignment align_words(const Tensor& weights, int64_t row, const WordMap& words) {
+  const int64_t T = weights.shape(1), S = weights.shape(2);
+  std::map<int64_t, std::map<int64_t, double>> seen;  // by word of the target: how much each word of the source got
+  for (int64_t t = 0; t < std::min(T, std::ssize(words.target)); ++t) {
+    const int64_t target = words.target[static_cast<size_t>(t)];
+    if (target < 0) continue;
+    const float* looked = weights.data<float>() + (row * T + t) * S;
+    for (int64_t s = 0; s < std::min(S, std::ssize(words.source)); ++s) {
+      const int64_t source = words.source[static_cast<size_t>(s)];
+      if (source >= 0) seen[target][source] += double{looked[s]};
+    }
+  }
+  text::Alignment links;
+  for (const auto& [target, by_source] : seen) {
+    const auto strongest = std::max_element(by_source.begin(), by_source.end(),
+                                            [](const auto& a, const auto& b) { return a.second < b.second; });
+    links.push_back({strongest->first, target});
+  }
+  std::sort(links.begin(), links.end());
+  return links;
+}
+
+}  // namespace heed::decode
