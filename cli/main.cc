@@ -9,6 +9,7 @@
 
 #include "cli/bench.h"
 #include "cli/corpus.h"
+#include "cli/evaluate.h"
 #include "cli/train.h"
 #include "cli/translate.h"
 #include "heed/io/nearest.h"
@@ -80,6 +81,7 @@ int run(int argc, char** argv) {
   Action action;
   add_train(heed, action);
   add_translate(heed, action);
+  add_evaluate(heed, action);
   add_bench(heed, action);
   add_corpus(heed, action);
   try {

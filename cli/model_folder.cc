@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "heed/base/error.h"
+#include "heed/io/config.h"
 
 namespace heed::cli {
 
@@ -28,7 +29,9 @@ bool ModelFolder::is_language_model() const {
 
 ModelFolder open_model(const std::string& folder, const std::string& flag) {
   if (folder.empty()) throw Error(flag + " is missing, expected a folder that heed train made");
-  ModelFolder opened{models::load_model(folder), nullptr};
+  ModelFolder opened{models::load_model(folder), nullptr, {}};
+  const std::string options = (std::filesystem::path(folder) / "train.json").string();
+  if (std::filesystem::exists(options)) io::read_config(options, opened.trained);
   const std::string path = (std::filesystem::path(folder) / "tokenizer").string();
   opened.tokenizer = text::load_tokenizer(path);
   if (opened.tokenizer->size() != opened.model->vocabulary()) {

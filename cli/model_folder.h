@@ -7,12 +7,14 @@
 
 #include "heed/models/model.h"
 #include "heed/text/tokenizer.h"
+#include "heed/train/run.h"
 
 namespace heed::cli {
 
 struct ModelFolder {
   std::unique_ptr<models::Model> model;
   std::unique_ptr<text::Tokenizer> tokenizer;
+  train::RunOptions trained;  // what it was trained with; the usual options where the folder does not tell
 
   // The text as ids; throws Error, with `place`, where it is longer than the model can take.
   std::vector<int32_t> encode(const std::string& text, const std::string& place) const;

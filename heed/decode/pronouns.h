@@ -1,0 +1,37 @@
+#pragma once
+// Whether a model knows what a pronoun stands for: by the gender it gives the translation, and by what each head of its
+// encoder looks at from the pronoun. For sentences of the built-in grammar, which tells (heed/text/grammar).
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heed/models/model.h"
+#include "heed/text/grammar/sentence.h"
+#include "heed/text/tokenizer.h"
+
+namespace heed::decode {
+
+// Pronouns whose gender the reference shows, and whether the translation has the same.
+struct PronounGenders {
+  int64_t pronouns = 0, right = 0, wrong = 0, absent = 0;  // absent: the word is not there in either gender
+};
+
+// `translations` has one for each sentence.
+PronounGenders pronoun_genders(std::span<const grammar::Sentence> sentences, std::span<const std::string> translations);
+
+// Pronouns in sentences with at least two nouns: how often the noun that gets most of a head's attention is the one
+// that the pronoun stands for.
+struct PronounHead {
+  std::string layer;
+  int64_t head = 0, found = 0;
+};
+struct PronounAttention {
+  int64_t pronouns = 0;
+  double by_chance = 0;  // as many would be found by taking any noun
+  std::vector<PronounHead> heads{};
+};
+PronounAttention pronoun_attention(nn::Pass&, const models::Model&, const text::Tokenizer&,
+                                   std::span<const grammar::Sentence> sentences);
+
+}  // namespace heed::decode
