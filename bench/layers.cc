@@ -77,6 +77,7 @@ std::string name(const LayerRow& row) {
 std::vector<LayerRow> layer_rows() {
   std::vector<LayerRow> rows = linear_rows();
   for (LayerRow& row : encoder_rows()) rows.push_back(std::move(row));
+  for (LayerRow& row : recurrent_rows()) rows.push_back(std::move(row));
   return rows;
 }
 

@@ -52,5 +52,6 @@ LayerFigures measure_layer(const LayerProblem&, Parallel&);
 std::vector<LayerRow> layer_rows();  // all of them
 std::vector<LayerRow> linear_rows();
 std::vector<LayerRow> encoder_rows();
+std::vector<LayerRow> recurrent_rows();
 
 }  // namespace heed::bench

@@ -14,7 +14,9 @@ TEST(Layers, HasARowOfEachKind) {
        {"linear forward M=1 I=512 O=2048 f32 packed", "linear forward M=8 I=2048 O=512 f32 packed, 32 in turn",
         "linear forward M=8 I=512 O=2048 bf16 packed", "linear forward M=64 I=512 O=2048 f32 packed",
         "linear forward_backward M=1024 I=512 O=2048 f32",
-        "encoder forward_backward B=16 T=64 width=512 inner=2048 f32, dropout 0.1"}) {
+        "encoder forward_backward B=16 T=64 width=512 inner=2048 f32, dropout 0.1",
+        "lstm forward_backward T=64 B=32 I=512 H=512 f32", "gru forward T=64 B=32 I=512 H=512 f32",
+        "lstm forward T=64 B=1 I=512 H=512 f32"}) {
     EXPECT_TRUE(names.contains(expected)) << expected;
   }
 }

@@ -1,0 +1,161 @@
+#include "heed/kernels/recurrent.h"
+
+#include <cassert>
+
+#include "heed/kernels/linear.h"
+#include "heed/kernels/product.h"
+#include "heed/kernels/recurrent_cells.h"
+#include "heed/kernels/recurrent_steps.h"
+
+namespace heed::kernels {
+
+namespace {
+
+struct Room {
+  Steps steps;
+  float *x, *c;                        // [tokens,I]  [B,H]
+  std::byte *hidden, *last, *context;  // packed w_hh (of a GRU r and z, and then n), and w_ih's columns of the context
+
+  Room(const RecurrentInputs<float>& in, const RecurrentOptions& options, Parts& parts)
+      : steps(in, options.reverse, parts) {
+    const RecurrentSizes n(in, options);
+    const bool split = options.cell == Cell::gru;
+    x = parts.take<float>(n.B * n.T * n.I);
+    c = parts.take<float>(n.B * n.H);
+    hidden = parts.take<std::byte>(step_weight_bytes(split ? 2 * n.H : n.G * n.H, n.H, n.packs()));
+    last = parts.take<std::byte>(split ? step_weight_bytes(n.H, n.H, n.packs()) : 0);
+    context = parts.take<std::byte>(step_weight_bytes(n.G * n.H, n.C, n.packs()));
+  }
+};
+
+struct Call {
+  const RecurrentInputs<float>& in;
+  const RecurrentOutputs<float>& out;
+  const RecurrentOptions& options;
+  const RecurrentSizes& n;
+  const Room& room;
+  Weight hidden, last, context;
+  Parallel& parallel;
+};
+
+// Some rows of `saved`, by what their columns are.
+struct Kept {
+  View<float, 2> gates, before, extra;
+
+  Kept(const View<float, 2>& rows, const RecurrentSizes& n)
+      : gates(rows.slice(1, 0, n.G * n.H)),
+        before(rows.slice(1, n.G * n.H, n.H)),
+        extra(rows.slice(1, (n.G + 1) * n.H, rows.shape(1) - (n.G + 1) * n.H)) {}
+};
+
+void add_products(const Call& call, int64_t s, const Kept& kept) {
+  const auto& [in, out, options, n, room, hidden, last, context, parallel] = call;
+  if (in.feedback) {
+    const View<float, 2> added(out.context.at(0, s), {n.B, n.C}, {out.context.stride(0), 1});
+    in.feedback->forward(s, kept.before, added);
+    project(added, context, kept.gates, {.add = true}, parallel);
+  }
+  const int64_t rows = hidden.outputs();
+  project(kept.before, hidden, kept.gates.slice(1, 0, rows), {.b = in.b_hh.slice(0, 0, rows), .add = true}, parallel);
+  if (options.cell != Cell::gru) return;
+  const View<const float, 1> b = in.b_hh.slice(0, 2 * n.H, n.H);
+  if (!options.reset_before) project(kept.before, last, kept.extra, {.b = b}, parallel);
+  for (int64_t r = 0; r < kept.gates.shape(0); ++r) {
+    gru_reset(kept.gates.at(r), kept.before.at(r), options.reset_before ? kept.extra.at(r) : nullptr, n.H);
+  }
+  if (options.reset_before) {
+    project(kept.extra, last, kept.gates.slice(1, 2 * n.H, n.H), {.b = b, .add = true}, parallel);
+  }
+}
+
+// Step s of rows [begin, begin + kept's).
+void run_cells(const Call& call, int64_t s, int64_t begin, const Kept& kept) {
+  const auto& [in, out, options, n, room, hidden, last, context, parallel] = call;
+  for (int64_t i = 0; i < kept.gates.shape(0); ++i) {
+    const int64_t r = begin + i, b = room.steps.row(r);
+    float *gates = kept.gates.at(i), *h = out.h.at(b, room.steps.position(r, s));
+    const bool goes_on = r < room.steps.running(s + 1);
+    float* next = goes_on ? out.saved.at(room.steps.first(s + 1) + r) + n.G * n.H : nullptr;
+    switch (options.cell) {
+      case Cell::rnn:
+        rnn_cell(gates, h, n.H);
+        break;
+      case Cell::gru:
+        gru_cell(gates, options.reset_before ? nullptr : kept.extra.at(i), kept.before.at(i), h, n.H);
+        break;
+      case Cell::lstm:
+        float* c = goes_on ? next + n.H : out.last_c ? out.last_c.at(b) : room.c + r * n.H;
+        lstm_cell({gates, kept.extra.at(i), in.peepholes.data()}, c, h, n.H);
+        break;
+    }
+    if (goes_on) copy_row(h, next, n.H);
+    if (!goes_on && out.last_h) copy_row(h, out.last_h.at(b), n.H);
+  }
+}
+
+void run_rows(const Call& call, int64_t begin, int64_t end) {
+  const Steps& steps = call.room.steps;
+  for (int64_t s = 0; begin < std::min(end, steps.running(s)); ++s) {
+    const int64_t count = std::min(end, steps.running(s)) - begin;
+    const Kept kept(call.out.saved.slice(0, steps.first(s) + begin, count), call.n);
+    add_products(call, s, kept);
+    run_cells(call, s, begin, kept);
+  }
+}
+
+void copy_or_clear(const View<const float, 2>& from, int64_t b, float* to, int64_t count) {
+  if (from) return copy_row(from.at(b), to, count);
+  std::fill_n(to, count, 0.0f);
+}
+
+// The states before the first step, those after none at all, and zeros beyond the rows' ends.
+void begin_rows(const Call& call) {
+  const auto& [in, out, options, n, room, hidden, last, context, parallel] = call;
+  for (int64_t r = 0; r < n.B; ++r) {
+    const int64_t b = room.steps.row(r), length = room.steps.length(r);
+    for (int64_t t = length; t < n.T; ++t) std::fill_n(out.h.at(b, t), n.H, 0.0f);
+    if (length > 0) {
+      float* before = out.saved.at(r) + n.G * n.H;
+      copy_or_clear(in.h0, b, before, n.H);
+      if (options.cell == Cell::lstm) copy_or_clear(in.c0, b, before + n.H, n.H);
+    } else {
+      if (out.last_h) copy_or_clear(in.h0, b, out.last_h.at(b), n.H);
+      if (out.last_c) copy_or_clear(in.c0, b, out.last_c.at(b), n.H);
+    }
+  }
+}
+
+}  // namespace
+
+size_t recurrent_forward_bytes(const RecurrentInputs<float>& in, const RecurrentOptions& options) {
+  Parts parts(nullptr);
+  const Room room(in, options, parts);
+  return parts.used();
+}
+
+void recurrent_forward(const RecurrentInputs<float>& in, const RecurrentOutputs<float>& out,
+                       const RecurrentOptions& options, Workspace& workspace, Parallel& parallel) noexcept {
+  assert(workspace.bytes() >= recurrent_forward_bytes(in, options));
+  assert(!in.feedback || (in.lengths.empty() && !options.reverse));
+  const RecurrentSizes n(in, options);
+  Parts parts(workspace.data());
+  Room room(in, options, parts);
+  room.steps.sort();
+  const int64_t tokens = room.steps.tokens(), rows = options.cell == Cell::gru ? 2 * n.H : n.G * n.H;
+  Call call{in, out, options, n, room, step_weight(in.w_hh.slice(0, 0, rows), n.packs(), room.hidden, parallel),
+            {}, {},  parallel};
+  if (options.cell == Cell::gru) {
+    call.last = step_weight(in.w_hh.slice(0, rows, n.H), n.packs(), room.last, parallel);
+  }
+  if (in.feedback) call.context = step_weight(in.w_ih.slice(1, n.I, n.C), n.packs(), room.context, parallel);
+  begin_rows(call);
+  room.steps.for_each(parallel, [&](int64_t r, int64_t s, int64_t token) {
+    copy_row(in.x.at(room.steps.row(r), room.steps.position(r, s)), room.x + token * n.I, n.I);
+  });
+  linear_forward({{room.x, {tokens, n.I}}, in.w_ih.slice(1, 0, n.I), in.b_ih},
+                 {.y = out.saved.slice(0, 0, tokens).slice(1, 0, n.G * n.H)}, Activation::none, parallel);
+  for_runs(room.steps, n, in.feedback != nullptr, parallel,
+           [&](int64_t begin, int64_t end) { run_rows(call, begin, end); });
+}
+
+}  // namespace heed::kernels

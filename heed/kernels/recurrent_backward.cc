@@ -1,0 +1,221 @@
+// The way back through a recurrence: step by step the gradients of the gates' sums, one matrix in the end, of which all
+// gradients of weights and inputs are products.
+#include <cassert>
+
+#include "heed/kernels/linear.h"
+#include "heed/kernels/product.h"
+#include "heed/kernels/recurrent.h"
+#include "heed/kernels/recurrent_cells.h"
+#include "heed/kernels/recurrent_steps.h"
+
+namespace heed::kernels {
+
+namespace {
+
+// Columns of the gradients of a token's sums: of the gates; and of a GRU that resets after the product, r n again.
+int64_t sum_columns(const RecurrentOptions& options, const RecurrentSizes& n) {
+  return (options.cell == Cell::gru && !options.reset_before ? n.G + 1 : n.G) * n.H;
+}
+
+struct Room {
+  std::byte* linear;  // what linear_backward asks for: it takes the beginning of the workspace
+  Steps steps;
+  float *x, *dx;                       // [tokens,I + C]  [tokens,I]
+  float* sums;                         // [tokens,sum_columns]
+  float *dh, *dc, *d_reset;            // [B,H]: what goes on to the step before
+  float* d_context;                    // [B,C]
+  std::byte *hidden, *last, *context;  // the transposed weights, packed
+
+  Room(const RecurrentInputs<float>& in, const RecurrentOptions& options, Parts& parts)
+      : linear(parts.take<std::byte>(static_cast<int64_t>(
+            linear_backward_bytes(in.x.shape(0) * in.x.shape(1), in.w_hh.shape(0), Activation::none)))),
+        steps(in, options.reverse, parts) {
+    const RecurrentSizes n(in, options);
+    const bool split = options.cell == Cell::gru;
+    x = parts.take<float>(n.B * n.T * (n.I + n.C));
+    dx = parts.take<float>(n.B * n.T * n.I);
+    sums = parts.take<float>(n.B * n.T * sum_columns(options, n));
+    dh = parts.take<float>(n.B * n.H);
+    dc = parts.take<float>(n.B * n.H);
+    d_reset = parts.take<float>(n.B * n.H);
+    d_context = parts.take<float>(n.B * n.C);
+    hidden = parts.take<std::byte>(step_weight_bytes(n.H, split ? 2 * n.H : n.G * n.H, n.packs()));
+    last = parts.take<std::byte>(split ? step_weight_bytes(n.H, n.H, n.packs()) : 0);
+    context = parts.take<std::byte>(step_weight_bytes(n.C, n.G * n.H, n.packs()));
+  }
+};
+
+struct Call {
+  const RecurrentInputs<float>& in;
+  const RecurrentGradients<float>& grad;
+  const RecurrentOptions& options;
+  const RecurrentSizes& n;
+  const Room& room;
+  Weight hidden, last, context;
+  Parallel& parallel;
+};
+
+// What forward kept of some tokens.
+struct Kept {
+  View<const float, 2> gates, before, extra;
+
+  Kept(const View<const float, 2>& rows, const RecurrentSizes& n)
+      : gates(rows.slice(1, 0, n.G * n.H)),
+        before(rows.slice(1, n.G * n.H, n.H)),
+        extra(rows.slice(1, (n.G + 1) * n.H, rows.shape(1) - (n.G + 1) * n.H)) {}
+};
+
+void cells_back(const Call& call, int64_t s, int64_t begin, const Kept& kept, const View<float, 2>& sums) {
+  const auto& [in, grad, options, n, room, hidden, last, context, parallel] = call;
+  for (int64_t i = 0; i < sums.shape(0); ++i) {
+    const int64_t r = begin + i;
+    float *dh = room.dh + r * n.H, *gates = const_cast<float*>(kept.gates.at(i));
+    if (grad.d_h) add_row_to(dh, grad.d_h.at(room.steps.row(r), room.steps.position(r, s)), n.H);
+    switch (options.cell) {
+      case Cell::rnn:
+        rnn_cell_back(gates, dh, sums.at(i), n.H);
+        break;
+      case Cell::gru:
+        gru_cell_back({gates, kept.before.at(i), dh, sums.at(i)}, options.reset_before ? nullptr : kept.extra.at(i),
+                      n.H);
+        break;
+      case Cell::lstm:
+        lstm_cell_back({gates, kept.extra.at(i), in.peepholes.data()}, dh, room.dc + r * n.H, sums.at(i), n.H);
+        break;
+    }
+  }
+}
+
+// dh of the rows before, from what the sums and the context say; the cells have left what goes past them.
+void products_back(const Call& call, int64_t s, int64_t begin, const Kept& kept, const View<float, 2>& sums) {
+  const auto& [in, grad, options, n, room, hidden, last, context, parallel] = call;
+  const int64_t rows = sums.shape(0);
+  const View<float, 2> dh(room.dh + begin * n.H, {rows, n.H});
+  if (options.cell == Cell::gru && options.reset_before) {
+    const View<float, 2> d_reset(room.d_reset + begin * n.H, {rows, n.H});
+    project(sums.slice(1, 2 * n.H, n.H), last, d_reset, {}, parallel);
+    for (int64_t i = 0; i < rows; ++i) {
+      gru_reset_back({kept.gates.at(i), kept.before.at(i), dh.at(i), sums.at(i)}, d_reset.at(i), n.H);
+    }
+  }
+  project(sums.slice(1, 0, hidden.inputs()), hidden, dh, {.add = options.cell == Cell::gru}, parallel);
+  if (options.cell == Cell::gru && !options.reset_before) {
+    project(sums.slice(1, 3 * n.H, n.H), last, dh, {.add = true}, parallel);
+  }
+  if (!in.feedback) return;
+  const View<float, 2> d_context(room.d_context, {n.B, n.C});
+  project(sums.slice(1, 0, n.G * n.H), context, d_context, {}, parallel);
+  for (int64_t b = 0; grad.d_context && b < n.B; ++b) add_row_to(d_context.at(b), grad.d_context.at(b, s), n.C);
+  in.feedback->backward(s, d_context, dh);
+}
+
+void run_rows_back(const Call& call, int64_t begin, int64_t end) {
+  const Steps& steps = call.room.steps;
+  const View<float, 2> all(call.room.sums, {steps.tokens(), sum_columns(call.options, call.n)});
+  for (int64_t s = call.n.T - 1; s >= 0; --s) {
+    const int64_t count = std::min(end, steps.running(s)) - begin;
+    if (count <= 0) continue;
+    const Kept kept(call.grad.saved.slice(0, steps.first(s) + begin, count), call.n);
+    const View<float, 2> sums = all.slice(0, steps.first(s) + begin, count);
+    cells_back(call, s, begin, kept, sums);
+    products_back(call, s, begin, kept, sums);
+  }
+}
+
+void gather_inputs(const Call& call) {
+  const auto& [in, grad, options, n, room, hidden, last, context, parallel] = call;
+  room.steps.for_each(parallel, [&](int64_t r, int64_t s, int64_t token) {
+    const int64_t b = room.steps.row(r), t = room.steps.position(r, s);
+    float* to = room.x + token * (n.I + n.C);
+    copy_row(in.x.at(b, t), to, n.I);
+    if (n.C) copy_row(grad.context.at(b, t), to + n.I, n.C);
+  });
+}
+
+// In the order of the tokens, so that the sums do not depend on threads.
+void add_peepholes(const Call& call, const Kept& kept, const View<const float, 2>& sums) {
+  const int64_t H = call.n.H;
+  const View<float, 2>& to = call.grad.d_peepholes;
+  for (int64_t token = 0; token < sums.shape(0); ++token) {
+    const float *d = sums.at(token), *gates = kept.gates.at(token), *before = kept.extra.at(token);
+    for (int64_t j = 0; j < H; ++j) {
+      const float c = gates[H + j] * before[j] + gates[j] * gates[2 * H + j];
+      to(0, j) += d[j] * before[j];
+      to(1, j) += d[H + j] * before[j];
+      to(2, j) += d[3 * H + j] * c;
+    }
+  }
+}
+
+void weights_back(const Call& call, Workspace& workspace) {
+  const auto& [in, grad, options, n, room, hidden, last, context, parallel] = call;
+  const int64_t tokens = room.steps.tokens();
+  const View<const float, 2> sums(room.sums, {tokens, sum_columns(options, n)});
+  const Kept kept(grad.saved.slice(0, 0, tokens), n);
+  const auto add = [&](const View<const float, 2>& x, int64_t column, const View<float, 2>& dw,
+                       const View<float, 1>& db, int64_t row, int64_t rows) {
+    if (!dw && !db) return;
+    linear_backward({x, View<const float, 2>(), {}},
+                    {.dy = sums.slice(1, column, rows), .dw = dw.slice(0, row, rows), .db = db.slice(0, row, rows)},
+                    Activation::none, workspace, parallel);
+  };
+  if (grad.dw_ih) gather_inputs(call);
+  add({room.x, {tokens, n.I + n.C}}, 0, grad.dw_ih, grad.db_ih, 0, n.G * n.H);
+  if (options.cell == Cell::gru) {
+    add(kept.before, 0, grad.dw_hh, grad.db_hh, 0, 2 * n.H);
+    add(options.reset_before ? kept.extra : kept.before, options.reset_before ? 2 * n.H : 3 * n.H, grad.dw_hh,
+        grad.db_hh, 2 * n.H, n.H);
+  } else {
+    add(kept.before, 0, grad.dw_hh, grad.db_hh, 0, n.G * n.H);
+  }
+  if (grad.d_peepholes) add_peepholes(call, kept, sums);
+  if (!grad.dx) return;
+  product(sums.slice(1, 0, n.G * n.H), in.w_ih.slice(1, 0, n.I), View<float, 2>(room.dx, {tokens, n.I}), {}, parallel);
+  room.steps.for_each(parallel, [&](int64_t r, int64_t s, int64_t token) {
+    add_row_to(grad.dx.at(room.steps.row(r), room.steps.position(r, s)), room.dx + token * n.I, n.I);
+  });
+}
+
+void begin_rows_back(const Call& call) {
+  const auto& [in, grad, options, n, room, hidden, last, context, parallel] = call;
+  for (int64_t r = 0; r < n.B; ++r) {
+    std::fill_n(room.dh + r * n.H, n.H, 0.0f);
+    std::fill_n(room.dc + r * n.H, n.H, 0.0f);
+    if (grad.d_last_h) copy_row(grad.d_last_h.at(room.steps.row(r)), room.dh + r * n.H, n.H);
+    if (grad.d_last_c) copy_row(grad.d_last_c.at(room.steps.row(r)), room.dc + r * n.H, n.H);
+  }
+}
+
+}  // namespace
+
+size_t recurrent_backward_bytes(const RecurrentInputs<float>& in, const RecurrentOptions& options) {
+  Parts parts(nullptr);
+  const Room room(in, options, parts);
+  return parts.used();
+}
+
+void recurrent_backward(const RecurrentInputs<float>& in, const RecurrentGradients<float>& grad,
+                        const RecurrentOptions& options, Workspace& workspace, Parallel& parallel) noexcept {
+  assert(workspace.bytes() >= recurrent_backward_bytes(in, options));
+  const RecurrentSizes n(in, options);
+  Parts parts(workspace.data());
+  Room room(in, options, parts);
+  room.steps.sort();
+  const int64_t rows = options.cell == Cell::gru ? 2 * n.H : n.G * n.H;
+  const auto transposed = [&](const View<const float, 2>& w, std::byte* to) {
+    return step_weight(w.transposed(0, 1), n.packs(), to, parallel);
+  };
+  Call call{in, grad, options, n, room, transposed(in.w_hh.slice(0, 0, rows), room.hidden), {}, {}, parallel};
+  if (options.cell == Cell::gru) call.last = transposed(in.w_hh.slice(0, rows, n.H), room.last);
+  if (in.feedback) call.context = transposed(in.w_ih.slice(1, n.I, n.C), room.context);
+  begin_rows_back(call);
+  for_runs(room.steps, n, in.feedback != nullptr, parallel,
+           [&](int64_t begin, int64_t end) { run_rows_back(call, begin, end); });
+  weights_back(call, workspace);
+  for (int64_t r = 0; r < n.B; ++r) {
+    if (grad.dh0) add_row_to(grad.dh0.at(room.steps.row(r)), room.dh + r * n.H, n.H);
+    if (grad.dc0) add_row_to(grad.dc0.at(room.steps.row(r)), room.dc + r * n.H, n.H);
+  }
+}
+
+}  // namespace heed::kernels

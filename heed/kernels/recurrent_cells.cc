@@ -1,0 +1,253 @@
+#include "heed/kernels/recurrent_cells.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heed/kernels/recurrent_cells.cc"  // NOLINT: Highway compiles this file once a target
+#include "hwy/foreach_target.h"
+// After foreach_target.h:
+#include "heed/kernels/exp-inl.h"
+#include "heed/kernels/rows-inl.h"
+#include "heed/kernels/tanh-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels::HWY_NAMESPACE {
+
+template <int N>
+HWY_INLINE void sigmoid(F d, V (&x)[N]) {
+  V of_x[N], of_minus_x[N];
+  sigmoids(d, x, of_x, of_minus_x);
+  for (int i = 0; i < N; ++i) x[i] = of_x[i];
+}
+
+// dy s (1 - s), where s = sigmoid(x), and dy (1 - s^2), where s = tanh(x).
+HWY_INLINE V sigmoid_slope(V s, V dy) { return hn::Mul(hn::NegMulAdd(s, s, s), dy); }
+HWY_INLINE V tanh_slope(F d, V s, V dy) { return hn::Mul(hn::NegMulAdd(s, s, hn::Set(d, 1.0f)), dy); }
+
+// Vectors from `at` on, with a ragged end.
+struct Span {
+  F d;
+  int64_t at, left;
+
+  template <int N>
+  HWY_INLINE void load(const float* from, V (&v)[N]) const {
+    load_vectors(d, from + at, left, v);
+  }
+  template <int N>
+  HWY_INLINE void store(const V (&v)[N], float* to) const {
+    store_vectors(d, v, to + at, left);
+  }
+};
+
+// body<N>(span)
+template <class Body>
+HWY_INLINE void for_spans(int64_t n, const Body& body) {
+  const F d;
+  for_vectors(n, [&]<int N>(int64_t at, int64_t left) HWY_ATTR { body.template operator()<N>(Span{d, at, left}); });
+}
+
+void rnn(float* gates, float* h, int64_t H) {
+  for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
+    V v[N];
+    span.load(gates, v);
+    tanh(span.d, v);
+    span.store(v, gates);
+    span.store(v, h);
+  });
+}
+
+void rnn_back(const float* gates, const float* dh, float* d_gates, int64_t H) {
+  for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
+    V v[N], g[N];
+    span.load(gates, v);
+    span.load(dh, g);
+    for (int i = 0; i < N; ++i) v[i] = tanh_slope(span.d, v[i], g[i]);
+    span.store(v, d_gates);
+  });
+}
+
+void reset(float* gates, const float* before, float* to, int64_t H) {
+  for_spans(2 * H, [&]<int N>(const Span& span) HWY_ATTR {
+    V v[N];
+    span.load(gates, v);
+    sigmoid(span.d, v);
+    span.store(v, gates);
+  });
+  if (!to) return;
+  for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
+    V r[N], b[N];
+    span.load(gates, r);
+    span.load(before, b);
+    for (int i = 0; i < N; ++i) r[i] = hn::Mul(r[i], b[i]);
+    span.store(r, to);
+  });
+}
+
+void gru(float* gates, const float* q, const float* before, float* h, int64_t H) {
+  for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
+    V n[N], other[N];
+    span.load(gates + 2 * H, n);
+    if (q) {
+      V r[N];
+      span.load(q, other);
+      span.load(gates, r);
+      for (int i = 0; i < N; ++i) n[i] = hn::MulAdd(r[i], other[i], n[i]);
+    }
+    tanh(span.d, n);
+    span.store(n, gates + 2 * H);
+    V z[N];
+    span.load(gates + H, z);
+    span.load(before, other);
+    // n + z (h' - n)
+    for (int i = 0; i < N; ++i) n[i] = hn::MulAdd(z[i], hn::Sub(other[i], n[i]), n[i]);
+    span.store(n, h);
+  });
+}
+
+void gru_back(const GruBack& row, const float* q, int64_t H) {
+  for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
+    V z[N], n[N], dh[N], v[N];
+    span.load(row.gates + H, z);
+    span.load(row.gates + 2 * H, n);
+    span.load(row.dh, dh);
+    span.load(row.before, v);
+    for (int i = 0; i < N; ++i) v[i] = sigmoid_slope(z[i], hn::Mul(dh[i], hn::Sub(v[i], n[i])));
+    span.store(v, row.d_gates + H);
+    for (int i = 0; i < N; ++i) v[i] = hn::Mul(dh[i], z[i]);
+    span.store(v, row.dh);
+    for (int i = 0; i < N; ++i) n[i] = tanh_slope(span.d, n[i], hn::NegMulAdd(dh[i], z[i], dh[i]));
+    span.store(n, row.d_gates + 2 * H);
+    if (!q) return;
+    V r[N];
+    span.load(row.gates, r);
+    for (int i = 0; i < N; ++i) v[i] = hn::Mul(n[i], r[i]);
+    span.store(v, row.d_gates + 3 * H);
+    span.load(q, v);
+    for (int i = 0; i < N; ++i) v[i] = sigmoid_slope(r[i], hn::Mul(n[i], v[i]));
+    span.store(v, row.d_gates);
+  });
+}
+
+void reset_back(const GruBack& row, const float* d_reset, int64_t H) {
+  for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
+    V r[N], dr[N], v[N];
+    span.load(row.gates, r);
+    span.load(d_reset, dr);
+    span.load(row.dh, v);
+    for (int i = 0; i < N; ++i) v[i] = hn::MulAdd(dr[i], r[i], v[i]);
+    span.store(v, row.dh);
+    span.load(row.before, v);
+    for (int i = 0; i < N; ++i) v[i] = sigmoid_slope(r[i], hn::Mul(dr[i], v[i]));
+    span.store(v, row.d_gates);
+  });
+}
+
+// x += u c, where there are peepholes.
+template <int N>
+HWY_INLINE void peep(const Span& span, const float* peepholes, const V (&c)[N], V (&x)[N]) {
+  if (!peepholes) return;
+  V u[N];
+  span.load(peepholes, u);
+  for (int i = 0; i < N; ++i) x[i] = hn::MulAdd(u[i], c[i], x[i]);
+}
+
+void lstm(const LstmRow& row, float* c_to, float* h, int64_t H) {
+  const float* peepholes = row.peepholes;
+  for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
+    V c[N], v[N], g[N];
+    span.load(row.before, c);
+    span.load(row.gates + 2 * H, g);
+    tanh(span.d, g);
+    span.store(g, row.gates + 2 * H);
+    span.load(row.gates, v);
+    peep(span, peepholes, c, v);
+    sigmoid(span.d, v);
+    span.store(v, row.gates);
+    for (int i = 0; i < N; ++i) g[i] = hn::Mul(v[i], g[i]);
+    span.load(row.gates + H, v);
+    peep(span, peepholes ? peepholes + H : nullptr, c, v);
+    sigmoid(span.d, v);
+    span.store(v, row.gates + H);
+    for (int i = 0; i < N; ++i) c[i] = hn::MulAdd(v[i], c[i], g[i]);
+    span.store(c, c_to);
+    span.load(row.gates + 3 * H, v);
+    peep(span, peepholes ? peepholes + 2 * H : nullptr, c, v);
+    sigmoid(span.d, v);
+    span.store(v, row.gates + 3 * H);
+    tanh(span.d, c);
+    for (int i = 0; i < N; ++i) c[i] = hn::Mul(v[i], c[i]);
+    span.store(c, h);
+  });
+}
+
+void lstm_back(const LstmRow& row, const float* dh_from, float* dc_of, float* d_gates, int64_t H) {
+  const float* peepholes = row.peepholes;
+  for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
+    V v[N], c[N], g[N], f[N], dc[N];
+    span.load(row.gates, v);
+    span.load(row.gates + 2 * H, g);
+    span.load(row.gates + H, f);
+    span.load(row.before, c);
+    for (int i = 0; i < N; ++i) c[i] = hn::MulAdd(f[i], c[i], hn::Mul(v[i], g[i]));
+    tanh(span.d, c);
+    {
+      V dh[N], d_o[N];
+      span.load(row.gates + 3 * H, v);
+      span.load(dh_from, dh);
+      span.load(dc_of, dc);
+      for (int i = 0; i < N; ++i) d_o[i] = sigmoid_slope(v[i], hn::Mul(dh[i], c[i]));
+      span.store(d_o, d_gates + 3 * H);
+      for (int i = 0; i < N; ++i) dc[i] = hn::Add(dc[i], tanh_slope(span.d, c[i], hn::Mul(dh[i], v[i])));
+      peep(span, peepholes ? peepholes + 2 * H : nullptr, d_o, dc);
+    }
+    span.load(row.gates, v);
+    for (int i = 0; i < N; ++i) c[i] = tanh_slope(span.d, g[i], hn::Mul(dc[i], v[i]));
+    span.store(c, d_gates + 2 * H);
+    for (int i = 0; i < N; ++i) v[i] = sigmoid_slope(v[i], hn::Mul(dc[i], g[i]));
+    span.store(v, d_gates);
+    span.load(row.before, c);
+    for (int i = 0; i < N; ++i) c[i] = sigmoid_slope(f[i], hn::Mul(dc[i], c[i]));
+    span.store(c, d_gates + H);
+    for (int i = 0; i < N; ++i) dc[i] = hn::Mul(dc[i], f[i]);
+    peep(span, peepholes, v, dc);
+    peep(span, peepholes ? peepholes + H : nullptr, c, dc);
+    span.store(dc, dc_of);
+  });
+}
+
+}  // namespace heed::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+
+HWY_EXPORT(rnn);
+HWY_EXPORT(rnn_back);
+HWY_EXPORT(reset);
+HWY_EXPORT(gru);
+HWY_EXPORT(gru_back);
+HWY_EXPORT(reset_back);
+HWY_EXPORT(lstm);
+HWY_EXPORT(lstm_back);
+
+void rnn_cell(float* gates, float* h, int64_t H) noexcept { HWY_DYNAMIC_DISPATCH(rnn)(gates, h, H); }
+void rnn_cell_back(const float* gates, const float* dh, float* d_gates, int64_t H) noexcept {
+  HWY_DYNAMIC_DISPATCH(rnn_back)(gates, dh, d_gates, H);
+}
+void gru_reset(float* gates, const float* before, float* to, int64_t H) noexcept {
+  HWY_DYNAMIC_DISPATCH(reset)(gates, before, to, H);
+}
+void gru_cell(float* gates, const float* q, const float* before, float* h, int64_t H) noexcept {
+  HWY_DYNAMIC_DISPATCH(gru)(gates, q, before, h, H);
+}
+void gru_cell_back(const GruBack& row, const float* q, int64_t H) noexcept {
+  HWY_DYNAMIC_DISPATCH(gru_back)(row, q, H);
+}
+void gru_reset_back(const GruBack& row, const float* d_reset, int64_t H) noexcept {
+  HWY_DYNAMIC_DISPATCH(reset_back)(row, d_reset, H);
+}
+void lstm_cell(const LstmRow& row, float* c, float* h, int64_t H) noexcept { HWY_DYNAMIC_DISPATCH(lstm)(row, c, h, H); }
+void lstm_cell_back(const LstmRow& row, const float* dh, float* dc, float* d_gates, int64_t H) noexcept {
+  HWY_DYNAMIC_DISPATCH(lstm_back)(row, dh, dc, d_gates, H);
+}
+
+}  // namespace heed::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,126 @@
+#pragma once
+// How a recurrence goes through a batch whose rows have different lengths. Internal to recurrent.h's kernels.
+//
+// Rows are sorted by falling length, so that those that are still running at a step are the first ones; the tokens of a
+// step stand together, in that order, and steps one after the other. So a step is one product with no token too many,
+// and all tokens are one matrix, of which padding is no part.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "heed/kernels/recurrent.h"
+#include "heed/kernels/weight.h"
+
+namespace heed::kernels {
+
+// Hands out parts of a workspace; without one, it counts them.
+class Parts {
+ public:
+  explicit Parts(std::byte* begin) : begin_(begin) {}
+  template <class T>
+  T* take(int64_t count) {
+    T* part = begin_ ? reinterpret_cast<T*>(begin_ + used_) : nullptr;
+    constexpr size_t kLine = Workspace::kAlignment;
+    used_ += (static_cast<size_t>(count) * sizeof(T) + kLine - 1) / kLine * kLine;
+    return part;
+  }
+  size_t used() const { return used_; }
+
+ private:
+  std::byte* begin_;
+  size_t used_ = 0;
+};
+
+struct RecurrentSizes {
+  int64_t B, T, I, C, H, G;
+
+  RecurrentSizes(const RecurrentInputs<float>& in, const RecurrentOptions& options)
+      : B(in.x.shape(0)),
+        T(in.x.shape(1)),
+        I(in.x.shape(2)),
+        C(in.w_ih.shape(1) - I),
+        H(in.w_hh.shape(1)),
+        G(gates_of(options.cell)) {}
+  // Packing reads and writes the weights once: worth it where they are read more often than that.
+  bool packs() const { return T >= 4; }
+};
+
+class Steps {
+ public:
+  Steps(const RecurrentInputs<float>& in, bool reverse, Parts& parts)
+      : B_(in.x.shape(0)),
+        T_(in.x.shape(1)),
+        lengths_(in.lengths),
+        reverse_(reverse),
+        row_(parts.take<int64_t>(B_)),
+        first_(parts.take<int64_t>(T_ + 1)) {}
+
+  void sort() {
+    std::iota(row_, row_ + B_, int64_t{0});
+    std::sort(row_, row_ + B_,
+              [&](int64_t a, int64_t b) { return length_of(a) != length_of(b) ? length_of(a) > length_of(b) : a < b; });
+    first_[0] = 0;
+    for (int64_t s = 0, running = B_; s < T_; ++s) {
+      while (running > 0 && length(running - 1) <= s) --running;
+      first_[s + 1] = first_[s] + running;
+    }
+  }
+
+  int64_t tokens() const { return first_[T_]; }
+  int64_t first(int64_t s) const { return first_[s]; }  // token of step s
+  int64_t running(int64_t s) const { return s < T_ ? first_[s + 1] - first_[s] : 0; }
+  int64_t row(int64_t r) const { return row_[r]; }  // of the batch, that is the r-th here
+  int64_t length(int64_t r) const { return length_of(row_[r]); }
+  // Of the token that row r takes at step s.
+  int64_t position(int64_t r, int64_t s) const { return reverse_ ? length(r) - 1 - s : s; }
+
+  // The first row of the i-th of `count` runs of rows with about as many tokens each.
+  int64_t begin_of_run(int64_t i, int64_t count) const {
+    int64_t r = 0;
+    for (int64_t sum = 0; r < B_ && (i == count || sum * count < tokens() * i); ++r) sum += length(r);
+    return r;
+  }
+
+  // body(r, s, token) for every token.
+  template <class Body>
+  void for_each(Parallel& parallel, const Body& body) const {
+    parallel.for_each(T_, [&](int64_t s, int) {
+      for (int64_t r = 0; r < running(s); ++r) body(r, s, first_[s] + r);
+    });
+  }
+
+ private:
+  int64_t length_of(int64_t b) const { return lengths_.empty() ? T_ : lengths_[static_cast<size_t>(b)]; }
+
+  int64_t B_, T_;
+  std::span<const int64_t> lengths_;
+  bool reverse_;
+  int64_t *row_, *first_;
+};
+
+// run(r, end) for runs of rows, each through all steps on a thread of its own: no step waits for another run. A row's
+// bits do not depend on the rows beside it where weights are packed; elsewhere, and with feedback, there is one run.
+template <class Run>
+void for_runs(const Steps& steps, const RecurrentSizes& n, bool whole, Parallel& parallel, const Run& run) {
+  constexpr int64_t kLeast = 8;  // rows that make reading the weights worth while
+  const int64_t runs = whole || !n.packs() ? 1 : std::min<int64_t>(parallel.threads(), n.B / kLeast);
+  if (runs <= 1) return run(int64_t{0}, n.B);
+  parallel.for_each(runs, [&](int64_t i, int) { run(steps.begin_of_run(i, runs), steps.begin_of_run(i + 1, runs)); });
+}
+
+inline void copy_row(const float* from, float* to, int64_t count) {
+  std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+}
+inline void add_row_to(float* to, const float* from, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
+// A matrix as steps read it: packed once, into `room`, where that is worth it.
+inline Weight step_weight(const View<const float, 2>& w, bool packs, std::byte* room, Parallel& parallel) {
+  return packs ? pack_weight(w, DType::f32, room, parallel) : Weight(w);
+}
+inline int64_t step_weight_bytes(int64_t outputs, int64_t inputs, bool packs) {
+  return packs ? static_cast<int64_t>(packed_weight_bytes(outputs, inputs, DType::f32)) : 0;
+}
+
+}  // namespace heed::kernels

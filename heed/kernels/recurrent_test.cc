@@ -1,0 +1,149 @@
+#include "heed/kernels/recurrent.h"
+
+#include <gtest/gtest.h>
+
+#include "heed/kernels/recurrent_testing.h"
+#include "heed/kernels/reference/recurrent.h"
+#include "heed/kernels/testing.h"
+
+namespace heed::kernels {
+namespace {
+
+using namespace testing;
+
+RecurrentShape draw_shape(Rng& rng) {
+  const auto between = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(rng.below(static_cast<uint64_t>(high - low + 1)));
+  };
+  RecurrentShape n{.B = rng.below(4) ? between(1, 5) : between(6, 40), .T = between(0, 9)};
+  n.I = draw_width(rng), n.H = draw_width(rng, false);
+  if (n.B > 5) n.I = std::min<int64_t>(n.I, 40), n.H = std::min<int64_t>(n.H, 40);
+  n.options.cell = static_cast<Cell>(rng.below(3));
+  n.options.reset_before = rng.below(2);
+  n.biases = rng.below(4), n.begins = rng.below(3);
+  n.peepholes = n.options.cell == Cell::lstm && rng.below(2);
+  if (rng.below(4) == 0) {
+    n.C = between(1, 20);
+    return n;
+  }
+  n.options.reverse = rng.below(2);
+  if (rng.below(2)) {
+    for (int64_t b = 0; b < n.B; ++b) n.lengths.push_back(between(0, n.T));
+  }
+  return n;
+}
+
+// Forward and backward in scratch of just the size that was asked for, which begins as NaN.
+void run(RecurrentProblem<float>& problem, Parallel& parallel) {
+  const RecurrentOptions& options = problem.n.options;
+  const auto scratch = [](size_t bytes) {
+    Workspace workspace(bytes);
+    std::fill_n(workspace.data(), bytes, std::byte{0xFF});
+    return workspace;
+  };
+  Workspace forward = scratch(recurrent_forward_bytes(problem.inputs(), options));
+  recurrent_forward(problem.inputs(), problem.outputs(), options, forward, parallel);
+  Workspace backward = scratch(recurrent_backward_bytes(problem.inputs(), options));
+  recurrent_backward(problem.inputs(), problem.gradients(), options, backward, parallel);
+}
+
+std::vector<float> everything(RecurrentProblem<float>& problem) {
+  std::vector<float> all;
+  for (const auto& [name, numbers] : problem.results()) all.insert(all.end(), numbers->begin(), numbers->end());
+  return all;
+}
+
+// Each number within `roundings` units of the largest of its kind: the most that follow each other on the way to it. A
+// state is squashed and the weights keep errors from growing, so that those of earlier steps count no more than once.
+void expect_near_twin(RecurrentProblem<float>& problem, RecurrentProblem<double>& twin) {
+  const RecurrentShape& n = problem.n;
+  const double sums = static_cast<double>(n.I + n.C + n.H + 20), gates = static_cast<double>(problem.GH);
+  const double roundings = static_cast<double>(n.T + 1) * (2 * sums + gates) + static_cast<double>(n.B * n.T);
+  const auto got = problem.results();
+  const auto want = twin.results();
+  for (size_t k = 0; k < got.size(); ++k) {
+    double largest = 1;
+    for (const double value : *want[k].second) largest = std::max(largest, std::abs(value));
+    const std::vector<double> bound(got[k].second->size(), roundings * kUnit * largest);
+    EXPECT_TRUE(within(*got[k].second, *want[k].second, bound)) << got[k].first;
+  }
+}
+
+TEST(Recurrent, IsNearTheTwin) {
+  for_draws(160, [](Rng& rng) {
+    const RecurrentShape shape = draw_shape(rng);
+    const uint64_t seed = rng.next_u64();
+    SCOPED_TRACE(shape.text());
+    RecurrentProblem<double> twin(shape, seed);
+    reference::recurrent_forward(twin.inputs(), twin.outputs(), shape.options);
+    reference::recurrent_backward(twin.inputs(), twin.gradients(), shape.options);
+    for_targets([&] {
+      RecurrentProblem<float> problem(shape, seed);
+      Parallel parallel(2);
+      run(problem, parallel);
+      expect_near_twin(problem, twin);
+    });
+  });
+}
+
+TEST(Recurrent, WhatStandsInPaddingChangesNoBit) {
+  for_draws(40, [](Rng& rng) {
+    RecurrentShape shape = draw_shape(rng);
+    if (shape.lengths.empty() || shape.C) return;
+    SCOPED_TRACE(shape.text());
+    Parallel parallel(2);
+    RecurrentProblem<float> plain(shape, 5), padded(shape, 5);
+    for (int64_t b = 0; b < shape.B; ++b) {
+      const int64_t begin = b * shape.T + shape.lengths[static_cast<size_t>(b)], end = (b + 1) * shape.T;
+      std::fill(padded.x.begin() + begin * shape.I, padded.x.begin() + end * shape.I, kNaN);
+      std::fill(padded.d_h.begin() + begin * shape.H, padded.d_h.begin() + end * shape.H, kNaN);
+    }
+    run(plain, parallel);
+    run(padded, parallel);
+    EXPECT_TRUE(same_bits(everything(padded), everything(plain)));
+    for (int64_t b = 0; b < shape.B; ++b) {
+      for (int64_t t = shape.lengths[static_cast<size_t>(b)]; t < shape.T; ++t) {
+        for (int64_t j = 0; j < shape.H; ++j) EXPECT_EQ(plain.h[(b * shape.T + t) * shape.H + j], 0.0f);
+      }
+    }
+  });
+}
+
+TEST(Recurrent, HasTheSameBitsOnAnyNumberOfThreads) {
+  for (const Cell cell : {Cell::rnn, Cell::gru, Cell::lstm}) {
+    for (const int64_t B : {1, 3, 37}) {
+      for (const int64_t T : {2, 9}) {
+        RecurrentShape shape{.B = B, .T = T, .I = 90, .H = 120};
+        shape.options.cell = cell;
+        for (int64_t b = 0; b < B; ++b) shape.lengths.push_back((b * 7 + 3) % (T + 1));
+        SCOPED_TRACE(shape.text());
+        expect_same_on_threads([&](Parallel& parallel) {
+          RecurrentProblem<float> problem(shape, 6);
+          run(problem, parallel);
+          return everything(problem);
+        });
+      }
+    }
+  }
+}
+
+TEST(Recurrent, MakesOnlyTheGradientsThatAreWanted) {
+  RecurrentShape shape{.B = 3, .T = 5, .I = 6, .H = 7};
+  shape.peepholes = true;
+  Parallel parallel(1);
+  RecurrentProblem<float> all(shape, 7), some(shape, 7), none(shape, 7);
+  run(all, parallel);
+  Workspace workspace(recurrent_backward_bytes(some.inputs(), shape.options) +
+                      recurrent_forward_bytes(some.inputs(), shape.options));
+  recurrent_forward(some.inputs(), some.outputs(), shape.options, workspace, parallel);
+  RecurrentGradients<float> grad = some.gradients();
+  grad.dw_ih = {}, grad.db_hh = {}, grad.dh0 = {}, grad.d_peepholes = {};
+  recurrent_backward(some.inputs(), grad, shape.options, workspace, parallel);
+  EXPECT_TRUE(same_bits(some.dw_ih, none.dw_ih) && same_bits(some.db_hh, none.db_hh) && same_bits(some.dh0, none.dh0));
+  EXPECT_TRUE(same_bits(some.d_peepholes, none.d_peepholes));
+  EXPECT_TRUE(same_bits(some.dx, all.dx) && same_bits(some.dw_hh, all.dw_hh) && same_bits(some.db_ih, all.db_ih));
+  EXPECT_TRUE(same_bits(some.dc0, all.dc0));
+}
+
+}  // namespace
+}  // namespace heed::kernels
