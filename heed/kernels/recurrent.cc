@@ -14,6 +14,8 @@ namespace {
 struct Room {
   Steps steps;
   float *x, *c;                        // [tokens,I]  [B,H]
+  float *q, *h;                        // [B,q_stride]  [B,H]: of the step, where the cache has them
+  std::byte* input;                    // packed w_ih
   std::byte *hidden, *last, *context;  // packed w_hh (of a GRU r and z, and then n), and w_ih's columns of the context
 
   Room(const RecurrentInputs<float>& in, const RecurrentOptions& options, Parts& parts)
@@ -22,6 +24,9 @@ struct Room {
     const bool split = options.cell == Cell::gru;
     x = parts.take<float>(n.B * n.T * n.I);
     c = parts.take<float>(n.B * n.H);
+    q = parts.take<float>(n.B * n.q_stride());
+    h = parts.take<float>(n.B * n.H);
+    input = parts.take<std::byte>(step_weight_bytes(n.G * n.H, n.I, n.packs_input()));
     hidden = parts.take<std::byte>(step_weight_bytes(split ? 2 * n.H : n.G * n.H, n.H, n.packs()));
     last = parts.take<std::byte>(split ? step_weight_bytes(n.H, n.H, n.packs()) : 0);
     context = parts.take<std::byte>(step_weight_bytes(n.G * n.H, n.C, n.packs()));
@@ -45,51 +50,58 @@ struct Kept {
   Kept(const View<float, 2>& rows, const RecurrentSizes& n)
       : gates(rows.slice(1, 0, n.G * n.H)),
         before(rows.slice(1, n.G * n.H, n.H)),
-        extra(rows.slice(1, (n.G + 1) * n.H, rows.shape(1) - (n.G + 1) * n.H)) {}
+        extra(rows.slice(1, (n.G + 1) * n.H, n.G == 1 ? 0 : n.H)) {}
 };
 
-void add_products(const Call& call, int64_t s, const Kept& kept) {
+// Of rows [begin, begin + kept's) of step s: what the context adds to p, and q.
+void run_products(const Call& call, int64_t s, int64_t begin, const Kept& kept) {
   const auto& [in, out, options, n, room, hidden, last, context, parallel] = call;
+  const int64_t count = kept.gates.shape(0), rows = hidden.outputs();
+  const View<float, 2> q(room.q + begin * n.q_stride(), {count, n.G * n.H}, {n.q_stride(), 1});
+  const View<const float, 2> h(room.h + begin * n.H, {count, n.H});
   if (in.feedback) {
     const View<float, 2> added(out.context.at(0, s), {n.B, n.C}, {out.context.stride(0), 1});
-    in.feedback->forward(s, kept.before, added);
+    in.feedback->forward(s, h, added);
     project(added, context, kept.gates, {.add = true}, parallel);
   }
-  const int64_t rows = hidden.outputs();
-  project(kept.before, hidden, kept.gates.slice(1, 0, rows), {.b = in.b_hh.slice(0, 0, rows), .add = true}, parallel);
+  project(h, hidden, q.slice(1, 0, rows), {.b = in.b_hh.slice(0, 0, rows)}, parallel);
   if (options.cell != Cell::gru) return;
-  const View<const float, 1> b = in.b_hh.slice(0, 2 * n.H, n.H);
-  if (!options.reset_before) project(kept.before, last, kept.extra, {.b = b}, parallel);
-  for (int64_t r = 0; r < kept.gates.shape(0); ++r) {
-    gru_reset(kept.gates.at(r), kept.before.at(r), options.reset_before ? kept.extra.at(r) : nullptr, n.H);
+  const View<float, 2> q_n = q.slice(1, rows, n.H);
+  const View<const float, 1> b_n = in.b_hh.slice(0, rows, n.H);
+  if (!options.reset_before) project(h, last, q_n, {.b = b_n}, parallel);
+  for (int64_t i = 0; i < count; ++i) {
+    gru_reset(kept.gates.at(i), q.at(i), h.at(i), options.reset_before ? kept.extra.at(i) : nullptr, n.H);
+    if (!options.reset_before) copy_row(q_n.at(i), kept.extra.at(i), n.H);
   }
-  if (options.reset_before) {
-    project(kept.extra, last, kept.gates.slice(1, 2 * n.H, n.H), {.b = b, .add = true}, parallel);
-  }
+  if (options.reset_before) project(kept.extra, last, q_n, {.b = b_n}, parallel);
 }
 
-// Step s of rows [begin, begin + kept's).
 void run_cells(const Call& call, int64_t s, int64_t begin, const Kept& kept) {
   const auto& [in, out, options, n, room, hidden, last, context, parallel] = call;
   for (int64_t i = 0; i < kept.gates.shape(0); ++i) {
     const int64_t r = begin + i, b = room.steps.row(r);
     float *gates = kept.gates.at(i), *h = out.h.at(b, room.steps.position(r, s));
+    const float* q = room.q + r * n.q_stride();
     const bool goes_on = r < room.steps.running(s + 1);
     float* next = goes_on ? out.saved.at(room.steps.first(s + 1) + r) + n.G * n.H : nullptr;
     switch (options.cell) {
       case Cell::rnn:
-        rnn_cell(gates, h, n.H);
+        rnn_cell(gates, q, h, n.H);
         break;
       case Cell::gru:
-        gru_cell(gates, options.reset_before ? nullptr : kept.extra.at(i), kept.before.at(i), h, n.H);
+        gru_cell({gates, q + 2 * n.H, kept.before.at(i), options.reset_before}, h, n.H);
         break;
       case Cell::lstm:
         float* c = goes_on ? next + n.H : out.last_c ? out.last_c.at(b) : room.c + r * n.H;
-        lstm_cell({gates, kept.extra.at(i), in.peepholes.data()}, c, h, n.H);
+        lstm_cell({gates, kept.extra.at(i), in.peepholes.data()}, q, c, h, n.H);
         break;
     }
-    if (goes_on) copy_row(h, next, n.H);
-    if (!goes_on && out.last_h) copy_row(h, out.last_h.at(b), n.H);
+    if (goes_on) {
+      copy_row(h, next, n.H);
+      copy_row(h, room.h + r * n.H, n.H);
+    } else if (out.last_h) {
+      copy_row(h, out.last_h.at(b), n.H);
+    }
   }
 }
 
@@ -98,7 +110,7 @@ void run_rows(const Call& call, int64_t begin, int64_t end) {
   for (int64_t s = 0; begin < std::min(end, steps.running(s)); ++s) {
     const int64_t count = std::min(end, steps.running(s)) - begin;
     const Kept kept(call.out.saved.slice(0, steps.first(s) + begin, count), call.n);
-    add_products(call, s, kept);
+    run_products(call, s, begin, kept);
     run_cells(call, s, begin, kept);
   }
 }
@@ -117,6 +129,7 @@ void begin_rows(const Call& call) {
     if (length > 0) {
       float* before = out.saved.at(r) + n.G * n.H;
       copy_or_clear(in.h0, b, before, n.H);
+      copy_row(before, room.h + r * n.H, n.H);
       if (options.cell == Cell::lstm) copy_or_clear(in.c0, b, before + n.H, n.H);
     } else {
       if (out.last_h) copy_or_clear(in.h0, b, out.last_h.at(b), n.H);
@@ -152,8 +165,9 @@ void recurrent_forward(const RecurrentInputs<float>& in, const RecurrentOutputs<
   room.steps.for_each(parallel, [&](int64_t r, int64_t s, int64_t token) {
     copy_row(in.x.at(room.steps.row(r), room.steps.position(r, s)), room.x + token * n.I, n.I);
   });
-  linear_forward({{room.x, {tokens, n.I}}, in.w_ih.slice(1, 0, n.I), in.b_ih},
-                 {.y = out.saved.slice(0, 0, tokens).slice(1, 0, n.G * n.H)}, Activation::none, parallel);
+  const Weight input = step_weight(in.w_ih.slice(1, 0, n.I), n.packs_input(), room.input, parallel);
+  linear_forward({{room.x, {tokens, n.I}}, input, in.b_ih}, {.y = out.saved.slice(0, 0, tokens).slice(1, 0, n.G * n.H)},
+                 Activation::none, parallel);
   for_runs(room.steps, n, in.feedback != nullptr, parallel,
            [&](int64_t begin, int64_t end) { run_rows(call, begin, end); });
 }

@@ -35,8 +35,9 @@ constexpr int64_t gates_of(Cell cell) {
   constexpr int64_t kGates[] = {1, 3, 4};
   return kGates[static_cast<uint8_t>(cell)];
 }
-// Columns of RecurrentOutputs::saved: the gates, the state before, and the cell before (lstm), q_n or r h' (gru).
-constexpr int64_t saved_width(Cell cell, int64_t H) { return (gates_of(cell) + (cell == Cell::rnn ? 1 : 2)) * H; }
+// Columns of RecurrentOutputs::saved: the gates, the state before, and the cell before (lstm), q_n or r h' (gru). A few
+// more keep the same column of many rows from falling into one set of a cache.
+constexpr int64_t saved_width(Cell cell, int64_t H) { return (gates_of(cell) + (cell == Cell::rnn ? 1 : 2)) * H + 16; }
 
 struct RecurrentOptions {
   Cell cell{Cell::lstm};

@@ -12,19 +12,20 @@ namespace heed::kernels {
 
 namespace {
 
-// Columns of the gradients of a token's sums: of the gates; and of a GRU that resets after the product, r n again.
+// Columns of the gradients of a token's sums: of the gates; of a GRU that resets after the product, r n again; and a
+// few more, see saved_width.
 int64_t sum_columns(const RecurrentOptions& options, const RecurrentSizes& n) {
-  return (options.cell == Cell::gru && !options.reset_before ? n.G + 1 : n.G) * n.H;
+  return (options.cell == Cell::gru && !options.reset_before ? n.G + 1 : n.G) * n.H + 16;
 }
 
 struct Room {
   std::byte* linear;  // what linear_backward asks for: it takes the beginning of the workspace
   Steps steps;
-  float *x, *dx;                       // [tokens,I + C]  [tokens,I]
-  float* sums;                         // [tokens,sum_columns]
-  float *dh, *dc, *d_reset;            // [B,H]: what goes on to the step before
-  float* d_context;                    // [B,C]
-  std::byte *hidden, *last, *context;  // the transposed weights, packed
+  float *x, *dx;                               // [tokens,I + C]  [tokens,I]
+  float* sums;                                 // [tokens,sum_columns]
+  float *dh, *dc, *d_reset;                    // [B,H]: what goes on to the step before
+  float* d_context;                            // [B,C]
+  std::byte *input, *hidden, *last, *context;  // the transposed weights, packed
 
   Room(const RecurrentInputs<float>& in, const RecurrentOptions& options, Parts& parts)
       : linear(parts.take<std::byte>(static_cast<int64_t>(
@@ -39,6 +40,7 @@ struct Room {
     dc = parts.take<float>(n.B * n.H);
     d_reset = parts.take<float>(n.B * n.H);
     d_context = parts.take<float>(n.B * n.C);
+    input = parts.take<std::byte>(step_weight_bytes(n.I, n.G * n.H, n.packs_input()));
     hidden = parts.take<std::byte>(step_weight_bytes(n.H, split ? 2 * n.H : n.G * n.H, n.packs()));
     last = parts.take<std::byte>(split ? step_weight_bytes(n.H, n.H, n.packs()) : 0);
     context = parts.take<std::byte>(step_weight_bytes(n.C, n.G * n.H, n.packs()));
@@ -62,7 +64,7 @@ struct Kept {
   Kept(const View<const float, 2>& rows, const RecurrentSizes& n)
       : gates(rows.slice(1, 0, n.G * n.H)),
         before(rows.slice(1, n.G * n.H, n.H)),
-        extra(rows.slice(1, (n.G + 1) * n.H, rows.shape(1) - (n.G + 1) * n.H)) {}
+        extra(rows.slice(1, (n.G + 1) * n.H, n.G == 1 ? 0 : n.H)) {}
 };
 
 void cells_back(const Call& call, int64_t s, int64_t begin, const Kept& kept, const View<float, 2>& sums) {
@@ -170,7 +172,8 @@ void weights_back(const Call& call, Workspace& workspace) {
   }
   if (grad.d_peepholes) add_peepholes(call, kept, sums);
   if (!grad.dx) return;
-  product(sums.slice(1, 0, n.G * n.H), in.w_ih.slice(1, 0, n.I), View<float, 2>(room.dx, {tokens, n.I}), {}, parallel);
+  const Weight input = step_weight(in.w_ih.slice(1, 0, n.I).transposed(0, 1), n.packs_input(), room.input, parallel);
+  project(sums.slice(1, 0, n.G * n.H), input, {room.dx, {tokens, n.I}}, {}, parallel);
   room.steps.for_each(parallel, [&](int64_t r, int64_t s, int64_t token) {
     add_row_to(grad.dx.at(room.steps.row(r), room.steps.position(r, s)), room.dx + token * n.I, n.I);
   });

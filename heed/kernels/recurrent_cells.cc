@@ -31,6 +31,14 @@ struct Span {
   HWY_INLINE void load(const float* from, V (&v)[N]) const {
     load_vectors(d, from + at, left, v);
   }
+  // The sum of two.
+  template <int N>
+  HWY_INLINE void load(const float* from, const float* more, V (&v)[N]) const {
+    V w[N];
+    load(from, v);
+    load(more, w);
+    for (int i = 0; i < N; ++i) v[i] = hn::Add(v[i], w[i]);
+  }
   template <int N>
   HWY_INLINE void store(const V (&v)[N], float* to) const {
     store_vectors(d, v, to + at, left);
@@ -44,10 +52,10 @@ HWY_INLINE void for_spans(int64_t n, const Body& body) {
   for_vectors(n, [&]<int N>(int64_t at, int64_t left) HWY_ATTR { body.template operator()<N>(Span{d, at, left}); });
 }
 
-void rnn(float* gates, float* h, int64_t H) {
+void rnn(float* gates, const float* q, float* h, int64_t H) {
   for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
     V v[N];
-    span.load(gates, v);
+    span.load(gates, q, v);
     tanh(span.d, v);
     span.store(v, gates);
     span.store(v, h);
@@ -64,10 +72,10 @@ void rnn_back(const float* gates, const float* dh, float* d_gates, int64_t H) {
   });
 }
 
-void reset(float* gates, const float* before, float* to, int64_t H) {
+void reset(float* gates, const float* q, const float* before, float* to, int64_t H) {
   for_spans(2 * H, [&]<int N>(const Span& span) HWY_ATTR {
     V v[N];
-    span.load(gates, v);
+    span.load(gates, q, v);
     sigmoid(span.d, v);
     span.store(v, gates);
   });
@@ -81,13 +89,16 @@ void reset(float* gates, const float* before, float* to, int64_t H) {
   });
 }
 
-void gru(float* gates, const float* q, const float* before, float* h, int64_t H) {
+void gru(const GruRow& row, float* h, int64_t H) {
+  float* gates = row.gates;
   for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
     V n[N], other[N];
-    span.load(gates + 2 * H, n);
-    if (q) {
+    if (row.reset_before) {
+      span.load(gates + 2 * H, row.q, n);
+    } else {
       V r[N];
-      span.load(q, other);
+      span.load(gates + 2 * H, n);
+      span.load(row.q, other);
       span.load(gates, r);
       for (int i = 0; i < N; ++i) n[i] = hn::MulAdd(r[i], other[i], n[i]);
     }
@@ -95,7 +106,7 @@ void gru(float* gates, const float* q, const float* before, float* h, int64_t H)
     span.store(n, gates + 2 * H);
     V z[N];
     span.load(gates + H, z);
-    span.load(before, other);
+    span.load(row.before, other);
     // n + z (h' - n)
     for (int i = 0; i < N; ++i) n[i] = hn::MulAdd(z[i], hn::Sub(other[i], n[i]), n[i]);
     span.store(n, h);
@@ -149,26 +160,26 @@ HWY_INLINE void peep(const Span& span, const float* peepholes, const V (&c)[N], 
   for (int i = 0; i < N; ++i) x[i] = hn::MulAdd(u[i], c[i], x[i]);
 }
 
-void lstm(const LstmRow& row, float* c_to, float* h, int64_t H) {
+void lstm(const LstmRow& row, const float* q, float* c_to, float* h, int64_t H) {
   const float* peepholes = row.peepholes;
   for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
     V c[N], v[N], g[N];
     span.load(row.before, c);
-    span.load(row.gates + 2 * H, g);
+    span.load(row.gates + 2 * H, q + 2 * H, g);
     tanh(span.d, g);
     span.store(g, row.gates + 2 * H);
-    span.load(row.gates, v);
+    span.load(row.gates, q, v);
     peep(span, peepholes, c, v);
     sigmoid(span.d, v);
     span.store(v, row.gates);
     for (int i = 0; i < N; ++i) g[i] = hn::Mul(v[i], g[i]);
-    span.load(row.gates + H, v);
+    span.load(row.gates + H, q + H, v);
     peep(span, peepholes ? peepholes + H : nullptr, c, v);
     sigmoid(span.d, v);
     span.store(v, row.gates + H);
     for (int i = 0; i < N; ++i) c[i] = hn::MulAdd(v[i], c[i], g[i]);
     span.store(c, c_to);
-    span.load(row.gates + 3 * H, v);
+    span.load(row.gates + 3 * H, q + 3 * H, v);
     peep(span, peepholes ? peepholes + 2 * H : nullptr, c, v);
     sigmoid(span.d, v);
     span.store(v, row.gates + 3 * H);
@@ -228,23 +239,23 @@ HWY_EXPORT(reset_back);
 HWY_EXPORT(lstm);
 HWY_EXPORT(lstm_back);
 
-void rnn_cell(float* gates, float* h, int64_t H) noexcept { HWY_DYNAMIC_DISPATCH(rnn)(gates, h, H); }
+void rnn_cell(float* gates, const float* q, float* h, int64_t H) noexcept { HWY_DYNAMIC_DISPATCH(rnn)(gates, q, h, H); }
 void rnn_cell_back(const float* gates, const float* dh, float* d_gates, int64_t H) noexcept {
   HWY_DYNAMIC_DISPATCH(rnn_back)(gates, dh, d_gates, H);
 }
-void gru_reset(float* gates, const float* before, float* to, int64_t H) noexcept {
-  HWY_DYNAMIC_DISPATCH(reset)(gates, before, to, H);
+void gru_reset(float* gates, const float* q, const float* before, float* to, int64_t H) noexcept {
+  HWY_DYNAMIC_DISPATCH(reset)(gates, q, before, to, H);
 }
-void gru_cell(float* gates, const float* q, const float* before, float* h, int64_t H) noexcept {
-  HWY_DYNAMIC_DISPATCH(gru)(gates, q, before, h, H);
-}
+void gru_cell(const GruRow& row, float* h, int64_t H) noexcept { HWY_DYNAMIC_DISPATCH(gru)(row, h, H); }
 void gru_cell_back(const GruBack& row, const float* q, int64_t H) noexcept {
   HWY_DYNAMIC_DISPATCH(gru_back)(row, q, H);
 }
 void gru_reset_back(const GruBack& row, const float* d_reset, int64_t H) noexcept {
   HWY_DYNAMIC_DISPATCH(reset_back)(row, d_reset, H);
 }
-void lstm_cell(const LstmRow& row, float* c, float* h, int64_t H) noexcept { HWY_DYNAMIC_DISPATCH(lstm)(row, c, h, H); }
+void lstm_cell(const LstmRow& row, const float* q, float* c, float* h, int64_t H) noexcept {
+  HWY_DYNAMIC_DISPATCH(lstm)(row, q, c, h, H);
+}
 void lstm_cell_back(const LstmRow& row, const float* dh, float* dc, float* d_gates, int64_t H) noexcept {
   HWY_DYNAMIC_DISPATCH(lstm_back)(row, dh, dc, d_gates, H);
 }

@@ -5,15 +5,21 @@
 
 namespace heed::kernels {
 
-// h = gates = tanh(gates)
-void rnn_cell(float* gates, float* h, int64_t H) noexcept;
+// h = gates = tanh(p + q)
+void rnn_cell(float* gates, const float* q, float* h, int64_t H) noexcept;
 // d_gates = dh (1 - h^2)
 void rnn_cell_back(const float* gates, const float* dh, float* d_gates, int64_t H) noexcept;
 
-// r, z = sigmoid; reset = r before, if wanted
-void gru_reset(float* gates, const float* before, float* reset, int64_t H) noexcept;
-// n = tanh, of gates_n + r q where q is given; h = (1 - z) n + z before
-void gru_cell(float* gates, const float* q, const float* before, float* h, int64_t H) noexcept;
+// r, z = sigmoid(p + q); reset = r before, if wanted
+void gru_reset(float* gates, const float* q, const float* before, float* reset, int64_t H) noexcept;
+
+struct GruRow {
+  float* gates;
+  const float *q, *before;  // of n alone; h'
+  bool reset_before;
+};
+// n = tanh(p + q), or tanh(p + r q) where r comes after the product; h = (1 - z) n + z before
+void gru_cell(const GruRow&, float* h, int64_t H) noexcept;
 
 struct GruBack {
   const float *gates, *before;
@@ -29,7 +35,7 @@ struct LstmRow {
   float* gates;
   const float *before, *peepholes;  // c'; [3 H] or null
 };
-void lstm_cell(const LstmRow&, float* c, float* h, int64_t H) noexcept;
+void lstm_cell(const LstmRow&, const float* q, float* c, float* h, int64_t H) noexcept;
 // dc of c becomes that of c'.
 void lstm_cell_back(const LstmRow&, const float* dh, float* dc, float* d_gates, int64_t H) noexcept;
 

@@ -43,6 +43,9 @@ struct RecurrentSizes {
         G(gates_of(options.cell)) {}
   // Packing reads and writes the weights once: worth it where they are read more often than that.
   bool packs() const { return T >= 4; }
+  bool packs_input() const { return packs() && B * T >= 256; }
+  // Between rows of q: see saved_width.
+  int64_t q_stride() const { return G * H + 16; }
 };
 
 class Steps {
