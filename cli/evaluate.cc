@@ -33,8 +33,8 @@ gold alignments stand beside the TSV file (.align, as heed corpus --split writes
 error rate of its cross-attention. A language model has perplexity and token accuracy alone.
 
 --pronouns says how often a pronoun's translation has the gender of the noun that it stands for, and for each head of
-the encoder, how often the noun it looks at most from the pronoun is that noun. It needs .align, .referents and .tags
-beside the TSV file. --head-off shows what a head is good for: the same numbers without it. Example:
+the encoder, how often the noun it looks at most is that noun, from the pronoun and from the word whose translation
+shows the gender. It needs .align, .referents and .tags beside the TSV file. --head-off shows what a head is good for: the same numbers without it. Example:
 
   heed evaluate --model model --data corpus/test.tsv --beam 4 --by-length --pronouns)";
 
@@ -210,14 +210,19 @@ struct Command {
     if (!json) print_pronouns(genders, seen);
     Json heads = Json::array();
     for (const decode::PronounHead& head : seen.heads) {
-      heads.push_back({{"layer", head.layer}, {"head", head.head}, {"found", head.found}});
+      heads.push_back({{"layer", head.layer},
+                       {"head", head.head},
+                       {"found", head.found},
+                       {"found_from_agreeing", head.found_from_agreeing}});
     }
-    return {{"gender",
-             {{"pronouns", genders.pronouns},
-              {"right", genders.right},
-              {"wrong", genders.wrong},
-              {"absent", genders.absent}}},
-            {"attention", {{"pronouns", seen.pronouns}, {"by_chance", seen.by_chance}, {"heads", heads}}}};
+    return {
+        {"gender",
+         {{"pronouns", genders.pronouns},
+          {"right", genders.right},
+          {"wrong", genders.wrong},
+          {"absent", genders.absent}}},
+        {"attention",
+         {{"pronouns", seen.pronouns}, {"agreeing", seen.agreeing}, {"by_chance", seen.by_chance}, {"heads", heads}}}};
   }
 
   static void print_pronouns(const decode::PronounGenders& genders, const decode::PronounAttention& seen) {
@@ -225,11 +230,12 @@ struct Command {
                genders.pronouns, percent(genders.right, genders.pronouns), percent(genders.wrong, genders.pronouns),
                percent(genders.absent, genders.pronouns));
     fmt::print(
-        "pronouns with two nouns or more  {}: the noun that a head of the encoder looks at most is the right one in\n",
-        seen.pronouns);
+        "two nouns or more, of which a head of the encoder looks most at the right one, seen from the pronoun ({})\n"
+        "and from the word whose translation shows the gender ({}: 'tired' in 'it was tired'), in\n",
+        seen.pronouns, seen.agreeing);
     for (const decode::PronounHead& head : seen.heads) {
-      fmt::print("  {:<24} {:>5.1f} %\n", fmt::format("{}.{}", head.layer, head.head),
-                 percent(head.found, seen.pronouns));
+      fmt::print("  {:<24} {:>5.1f} % {:>5.1f} %\n", fmt::format("{}.{}", head.layer, head.head),
+                 percent(head.found, seen.pronouns), percent(head.found_from_agreeing, seen.agreeing));
     }
     fmt::print("  {:<24} {:>5.1f} %\n", "any noun",
                100 * seen.by_chance / static_cast<double>(std::max<int64_t>(1, seen.pronouns)));

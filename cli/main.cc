@@ -10,6 +10,7 @@
 #include "cli/bench.h"
 #include "cli/corpus.h"
 #include "cli/evaluate.h"
+#include "cli/explain.h"
 #include "cli/train.h"
 #include "cli/translate.h"
 #include "heed/io/nearest.h"
@@ -82,6 +83,7 @@ int run(int argc, char** argv) {
   add_train(heed, action);
   add_translate(heed, action);
   add_evaluate(heed, action);
+  add_explain(heed, action);
   add_bench(heed, action);
   add_corpus(heed, action);
   try {

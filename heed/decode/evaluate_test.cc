@@ -118,7 +118,11 @@ TEST_F(Sentences, EveryHeadIsCounted) {
   EXPECT_GT(seen.pronouns, 5);
   EXPECT_GT(seen.by_chance, 0);
   EXPECT_LT(seen.by_chance, static_cast<double>(seen.pronouns) / 2 + 1e-9);
-  for (const PronounHead& head : seen.heads) EXPECT_LE(head.found, seen.pronouns);
+  for (const PronounHead& head : seen.heads) {
+    EXPECT_LE(head.found, seen.pronouns);
+    EXPECT_LE(head.found_from_agreeing, seen.agreeing);
+  }
+  EXPECT_GT(seen.agreeing, 5);
 }
 
 }  // namespace

@@ -21,13 +21,13 @@ std::vector<int> nouns_of(const grammar::Sentence& sentence) {
   return nouns;
 }
 
-// The noun that the tokens of `pronoun` look at most. `weights` [T,S] of one head, `words` by token.
-int strongest_noun(const float* weights, int64_t S, const std::vector<int64_t>& words, int pronoun,
+// The noun that the tokens of word `from` look at most. `weights` [T,S] of one head, `words` by token.
+int strongest_noun(const float* weights, int64_t S, const std::vector<int64_t>& words, int from,
                    const std::vector<int>& nouns) {
   std::map<int, double> seen;
   for (const int noun : nouns) seen[noun] = 0;
   for (size_t t = 0; t < words.size(); ++t) {
-    if (words[t] != pronoun) continue;
+    if (words[t] != from) continue;
     for (size_t s = 0; s < words.size(); ++s) {
       const auto noun = seen.find(static_cast<int>(words[s]));
       if (noun != seen.end()) noun->second += double{weights[static_cast<int64_t>(t) * S + static_cast<int64_t>(s)]};
@@ -63,18 +63,30 @@ class Counter {
   void count(const grammar::Sentence& sentence, int64_t row, const std::vector<int64_t>& words,
              const WeightRecorder& recorder) {
     const std::vector<int> nouns = nouns_of(sentence);
+    if (nouns.size() < 2) return;
+    const std::vector<grammar::AgreeingWord> agreeing = grammar::agreeing_words(sentence);
     for (const grammar::Referent& referent : sentence.referents) {
-      if (nouns.size() < 2) continue;
       ++result.pronouns;
       result.by_chance += 1 / static_cast<double>(nouns.size());
-      size_t place = 0;
-      for (const WeightRecorder::Layer& layer : recorder.layers()) {
-        const int64_t H = layer.weights.shape(1), T = layer.weights.shape(2), S = layer.weights.shape(3);
-        for (int64_t h = 0; h < H; ++h, ++place) {
-          if (place == result.heads.size()) result.heads.push_back({layer.path, h, 0});
-          const float* weights = layer.weights.data<float>() + (row * H + h) * T * S;
-          result.heads[place].found += strongest_noun(weights, S, words, referent.pronoun, nouns) == referent.noun;
-        }
+      look(row, words, recorder, referent.pronoun, nouns, referent.noun, &PronounHead::found);
+      for (const grammar::AgreeingWord& word : agreeing) {
+        if (word.pronoun != referent.pronoun) continue;
+        ++result.agreeing;
+        look(row, words, recorder, word.source, nouns, referent.noun, &PronounHead::found_from_agreeing);
+      }
+    }
+  }
+
+  // From a word of one row, with every head: whether it finds the noun.
+  void look(int64_t row, const std::vector<int64_t>& words, const WeightRecorder& recorder, int from,
+            const std::vector<int>& nouns, int noun, int64_t PronounHead::*found) {
+    size_t place = 0;
+    for (const WeightRecorder::Layer& layer : recorder.layers()) {
+      const int64_t H = layer.weights.shape(1), T = layer.weights.shape(2), S = layer.weights.shape(3);
+      for (int64_t h = 0; h < H; ++h, ++place) {
+        if (place == result.heads.size()) result.heads.push_back({layer.path, h});
+        const float* weights = layer.weights.data<float>() + (row * H + h) * T * S;
+        result.heads[place].*found += strongest_noun(weights, S, words, from, nouns) == noun;
       }
     }
   }

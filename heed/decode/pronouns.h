@@ -20,15 +20,16 @@ struct PronounGenders {
 // `translations` has one for each sentence.
 PronounGenders pronoun_genders(std::span<const grammar::Sentence> sentences, std::span<const std::string> translations);
 
-// Pronouns in sentences with at least two nouns: how often the noun that gets most of a head's attention is the one
-// that the pronoun stands for.
+// In sentences with at least two nouns: how often the noun that gets most of a head's attention is the one that the
+// pronoun stands for, seen from the pronoun, and seen from the word whose translation has that noun's gender: 'tired'
+// in 'it was tired', which may be the pronoun itself.
 struct PronounHead {
   std::string layer;
-  int64_t head = 0, found = 0;
+  int64_t head = 0, found = 0, found_from_agreeing = 0;
 };
 struct PronounAttention {
-  int64_t pronouns = 0;
-  double by_chance = 0;  // as many would be found by taking any noun
+  int64_t pronouns = 0, agreeing = 0;  // words looked from
+  double by_chance = 0;                // as many pronouns would be found by taking any noun
   std::vector<PronounHead> heads{};
 };
 PronounAttention pronoun_attention(nn::Pass&, const models::Model&, const text::Tokenizer&,

@@ -66,7 +66,7 @@ void add_translations(const Sentence& sentence, int pronoun, int source, const O
   for (const Link& link : sentence.alignment) {
     if (link.source != source || link.certainty != Certainty::sure) continue;
     const auto other = forms.find(sentence.target[static_cast<size_t>(link.target)]);
-    if (other != forms.end()) words.push_back({pronoun, link.target, other->second});
+    if (other != forms.end()) words.push_back({pronoun, source, link.target, other->second});
   }
 }
 

@@ -10,7 +10,7 @@ namespace heed::grammar {
 
 // A target token that agrees with what a pronoun stands for, and what it would be in the other gender.
 struct AgreeingWord {
-  int pronoun;  // in the source
+  int pronoun, source;  // the pronoun, and the word of the source that it translates: 'it', or 'tired'
   int target;
   std::string other;
   bool operator==(const AgreeingWord&) const = default;

@@ -29,8 +29,8 @@ Sentence street(const std::string& reason, const std::string& translation) {
 
 TEST(Agreement, AnAdjectiveShowsWhatItIs) {
   const Sentence tired = street("tired", "estaba demasiado cansado");
-  EXPECT_EQ(agreeing_words(tired), (std::vector<AgreeingWord>{{7, 9, "cansada"}}));
-  EXPECT_EQ(agreeing_words(street("wide", "era demasiado ancha")), (std::vector<AgreeingWord>{{7, 9, "ancho"}}));
+  EXPECT_EQ(agreeing_words(tired), (std::vector<AgreeingWord>{{7, 10, 9, "cansada"}}));
+  EXPECT_EQ(agreeing_words(street("wide", "era demasiado ancha")), (std::vector<AgreeingWord>{{7, 10, 9, "ancho"}}));
   EXPECT_TRUE(agreeing_words(street("wide", "era demasiado grande")).empty()) << "one form for both";
 }
 
