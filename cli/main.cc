@@ -11,6 +11,8 @@
 #include "cli/corpus.h"
 #include "cli/evaluate.h"
 #include "cli/explain.h"
+#include "cli/generate.h"
+#include "cli/info.h"
 #include "cli/train.h"
 #include "cli/translate.h"
 #include "heed/io/nearest.h"
@@ -84,6 +86,8 @@ int run(int argc, char** argv) {
   add_translate(heed, action);
   add_evaluate(heed, action);
   add_explain(heed, action);
+  add_generate(heed, action);
+  add_info(heed, action);
   add_bench(heed, action);
   add_corpus(heed, action);
   try {
