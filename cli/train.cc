@@ -22,7 +22,9 @@ constexpr const char* kHelp =
     R"(Trains a model on pairs of sentences (TSV, UTF-8, a pair a line) and keeps it in a folder.
 
 The folder holds the best model by dev loss (config.json, model.safetensors, tokenizer), a checkpoint to go on from,
-log.jsonl, and a README.md. Ctrl-C saves and stops; --resume DIR goes on to the same bits as a run that was never
+log.jsonl, its picture curve.html, and a README.md. With --stop-on bleu the best is the one whose greedy translations of
+the dev set are; --patience stops when nothing gets better; --average N tries, at the end, the mean of the last N
+evaluated models, and keeps it if it is better than any one. Ctrl-C saves and stops; --resume DIR goes on to the same bits as a run that was never
 stopped. Example:
 
   heed corpus --pairs 40000 --seed 1 --split corpus
@@ -69,12 +71,15 @@ class Reporter final : public train::Listener {
 
   void evaluated(const train::Progress& p, const train::Evaluation& e, bool best) override {
     if (json_) {
-      fmt::print("{{\"step\":{},\"dev_loss\":{},\"dev_accuracy\":{},\"best\":{}}}\n", p.step.step, e.loss, e.accuracy,
-                 best);
+      fmt::print("{{\"step\":{},\"dev_loss\":{},\"dev_accuracy\":{},{}\"averaged\":{},\"best\":{}}}\n", p.step.step,
+                 e.loss, e.accuracy, e.bleu >= 0 ? fmt::format("\"dev_bleu\":{},", e.bleu) : "", e.averaged, best);
       std::fflush(stdout);
     } else {
-      print_line(fmt::format("step {}  dev loss {:.4f}  token accuracy {:.2f} %{}", p.step.step, e.loss,
-                             100 * e.accuracy, best ? "  (best so far, saved)" : ""));
+      const std::string what =
+          e.averaged > 0 ? fmt::format("mean of the last {}", e.averaged) : fmt::format("step {}", p.step.step);
+      print_line(fmt::format("{}  dev loss {:.4f}  token accuracy {:.2f} %{}{}", what, e.loss, 100 * e.accuracy,
+                             e.bleu >= 0 ? fmt::format("  BLEU {:.2f}", e.bleu) : "",
+                             best ? "  (best so far, saved)" : ""));
     }
   }
 

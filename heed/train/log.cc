@@ -1,8 +1,10 @@
 #include "heed/train/log.h"
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "heed/base/describe.h"
@@ -18,12 +20,15 @@ constexpr int64_t kEvery = 10;  // steps
 // NaN and infinity are no JSON.
 std::string number(double x) { return std::isfinite(x) ? shortest(x) : "null"; }
 
-// The step of a line; -1 where it says none, as a line that was cut short.
-int64_t step_of(const std::string& line) {
-  const std::string key = "\"step\":";
+// A number of a line that this file wrote; nothing where it has none, as a line that was cut short.
+std::optional<double> number_in(const std::string& line, const std::string& name) {
+  const std::string key = "\"" + name + "\":";
   const size_t at = line.find(key);
-  if (at == std::string::npos || line.back() != '}') return -1;
-  return std::strtoll(line.c_str() + at + key.size(), nullptr, 10);
+  if (at == std::string::npos || line.back() != '}') return std::nullopt;
+  const char* begin = line.c_str() + at + key.size();
+  char* end = nullptr;
+  const double value = std::strtod(begin, &end);
+  return end == begin ? std::nullopt : std::optional(value);
 }
 
 }  // namespace
@@ -50,21 +55,40 @@ void Log::step(const Progress& p) {
 
 void Log::evaluation(const Progress& p, const Evaluation& e, bool best) {
   line("{\"step\":" + std::to_string(p.step.step) + ",\"dev_loss\":" + number(e.loss) +
-       ",\"dev_accuracy\":" + number(e.accuracy) + ",\"best\":" + (best ? "true" : "false") + "}");
+       ",\"dev_accuracy\":" + number(e.accuracy) + (e.bleu >= 0 ? ",\"dev_bleu\":" + number(e.bleu) : "") +
+       (e.averaged > 0 ? ",\"averaged\":" + std::to_string(e.averaged) : "") +
+       ",\"best\":" + (best ? "true" : "false") + "}");
 }
 
 void Log::cut_after(int64_t step) {
   std::ifstream from(path_);
   std::ostringstream kept;
   for (std::string text; std::getline(from, text);) {
-    const int64_t at = text.empty() ? -1 : step_of(text);
-    if (at >= 0 && at <= step) kept << text << '\n';
+    const std::optional<double> at = number_in(text, "step");
+    if (at && *at <= static_cast<double>(step)) kept << text << '\n';
   }
   std::fclose(file_);
   const std::string text = kept.str();
   write_file_atomically(path_, std::as_bytes(std::span(text)));
   file_ = std::fopen(path_.c_str(), "a");
   if (!file_) throw Error(path_ + ": cannot write: " + std::strerror(errno));
+}
+
+Curves read_curves(const std::string& path) {
+  Curves curves;
+  std::ifstream from(path);
+  for (std::string line; std::getline(from, line);) {
+    if (line.empty() || number_in(line, "averaged")) continue;
+    const std::optional<double> step = number_in(line, "step");
+    const auto add = [&](const char* name, std::vector<Point>& to) {
+      const std::optional<double> value = number_in(line, name);
+      if (step && value) to.push_back({static_cast<int64_t>(*step), *value});
+    };
+    add("loss", curves.loss);
+    add("rate", curves.rate);
+    add("dev_loss", curves.dev_loss);
+  }
+  return curves;
 }
 
 }  // namespace heed::train

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace heed::train {
 
@@ -26,5 +27,15 @@ class Log {
   std::string path_;
   std::FILE* file_ = nullptr;
 };
+
+// What a log tells, in the order of its lines. A line that was cut short is passed over.
+struct Point {
+  int64_t step = 0;
+  double value = 0;
+};
+struct Curves {
+  std::vector<Point> loss, rate, dev_loss;
+};
+Curves read_curves(const std::string& path);
 
 }  // namespace heed::train

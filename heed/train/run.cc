@@ -9,9 +9,12 @@
 
 #include "heed/base/error.h"
 #include "heed/base/file.h"
+#include "heed/decode/evaluate.h"
 #include "heed/io/config.h"
 #include "heed/io/nearest.h"
 #include "heed/text/corpus.h"
+#include "heed/train/average.h"
+#include "heed/train/curve.h"
 #include "heed/train/log.h"
 
 namespace heed::train {
@@ -28,6 +31,8 @@ constexpr const char* kTokenizer = "tokenizer";
 constexpr const char* kCheckpoint = "checkpoint.safetensors";
 constexpr const char* kLog = "log.jsonl";
 constexpr const char* kCard = "README.md";
+constexpr const char* kCurve = "curve.html";
+constexpr const char* kSnapshots = "snapshots";
 constexpr double kSaveSeconds = 60;  // between checkpoints, beside those after an evaluation
 
 models::ModelOptions model_options(const RunOptions& o, int64_t vocabulary) {
@@ -86,10 +91,13 @@ class Run {
         listener_(listener),
         tokenizer_(std::move(tokenizer)),
         data_(corpus, *tokenizer_, *tokenizer_, batch_options()),
-        dev_(text::Batches(read_corpus(options, options.dev), *tokenizer_, *tokenizer_, batch_options()).in_order()),
+        dev_corpus_(read_corpus(options, options.dev)),
+        dev_(text::Batches(dev_corpus_, *tokenizer_, *tokenizer_, batch_options()).in_order()),
         model_(models::make_model(model_options(options, tokenizer_->size()), static_cast<uint64_t>(options.seed))),
+        parallel_(parallel),
         trainer_(*model_, data_, train_options(), parallel),
-        log_(file_in(folder_, kLog)) {
+        log_(file_in(folder_, kLog)),
+        snapshots_(file_in(folder_, kSnapshots), options.average) {
     listener_.told(std::to_string(data_.pairs()) + " pairs, " + std::to_string(data_.left_out()) +
                    " left out as too long, " + std::to_string(data_.size()) + " batches an epoch; " +
                    std::to_string(tokenizer_->size()) + " tokens known; " +
@@ -111,9 +119,12 @@ class Run {
     };
     best_.loss = notes.contains("best_loss") ? number("best_loss") : best_.loss;
     best_.accuracy = number("best_accuracy");
+    best_.bleu = notes.contains("best_bleu") ? number("best_bleu") : best_.bleu;
+    best_.averaged = static_cast<int64_t>(number("best_averaged"));
     best_step_ = static_cast<int64_t>(number("best_step"));
     without_progress_ = static_cast<int64_t>(number("without_progress"));
     log_.cut_after(trainer_.steps_done());
+    snapshots_.cut_after(trainer_.steps_done());
   }
 
   RunResult go() {
@@ -132,6 +143,7 @@ class Run {
       if (std::chrono::duration<double>(Clock::now() - saved_).count() > kSaveSeconds) save_checkpoint();
     }
     if (why != "stopped" && last_evaluated_ != trainer_.steps_done()) evaluate();
+    if (why != "stopped" && snapshots_.count() > 1) evaluate_mean();
     save_checkpoint();
     RunResult result{trainer_.steps_done(), best_, best_step_, why, progress_.seconds};
     write_card(result);
@@ -165,17 +177,48 @@ class Run {
 
   void evaluate() {
     last_evaluated_ = trainer_.steps_done();
-    const Evaluation now = trainer_.evaluate(dev_);
-    const bool better = now.loss < best_.loss;
+    const bool better = keep_if_better(measured());
     without_progress_ = better ? 0 : without_progress_ + 1;
+    snapshots_.add(trainer_.steps_done(), model_->parameters());
+    save_checkpoint();
+    write_curve();
+  }
+
+  // The mean of the last snapshots in place of the parameters, which come back.
+  void evaluate_mean() {
+    const Tensor values = model_->parameters().values(), own = values.clone();
+    snapshots_.set_to_mean(model_->parameters());
+    Evaluation mean = measured();
+    mean.averaged = snapshots_.count();
+    keep_if_better(mean);
+    values.copy_from(own);
+  }
+
+  Evaluation measured() {
+    Evaluation now = trainer_.evaluate(dev_);
+    if (options_.stop_on != StopOn::bleu) return now;
+    Workspace workspace;
+    nn::Pass pass{{parallel_, workspace}};
+    const auto judged = decode::judge_pairs(pass, *model_, *tokenizer_, dev_corpus_, {});
+    now.bleu = decode::scores_of(judged, dev_corpus_).bleu.value_or(0);
+    return now;
+  }
+
+  bool keep_if_better(const Evaluation& now) {
+    const bool better = options_.stop_on == StopOn::bleu ? now.bleu > best_.bleu : now.loss < best_.loss;
     if (better) {
       best_ = now;
       best_step_ = trainer_.steps_done();
       models::save_model(*model_, folder_);
     }
-    save_checkpoint();
     log_.evaluation(progress_, now, better);
     listener_.evaluated(progress_, now, better);
+    return better;
+  }
+
+  void write_curve() const {
+    const std::string page = curve_page(folder_ + ": " + options_.preset, read_curves(file_in(folder_, kLog)));
+    write_file_atomically(file_in(folder_, kCurve), std::as_bytes(std::span(page)));
   }
 
   void save_checkpoint() {
@@ -183,6 +226,8 @@ class Run {
                          {"best_step", std::to_string(best_step_)},
                          {"without_progress", std::to_string(without_progress_)}};
     if (std::isfinite(best_.loss)) notes["best_loss"] = shortest(best_.loss);
+    if (best_.bleu >= 0) notes["best_bleu"] = shortest(best_.bleu);
+    if (best_.averaged > 0) notes["best_averaged"] = std::to_string(best_.averaged);
     trainer_.save(file_in(folder_, kCheckpoint), notes);
     saved_ = Clock::now();
   }
@@ -196,9 +241,11 @@ class Run {
          << "- steps: " << result.steps << " (" << result.why << "), " << std::llround(result.seconds)
          << " seconds in the last sitting\n"
          << "- dev: loss " << shortest(static_cast<float>(result.best.loss)) << " a token, token accuracy "
-         << shortest(static_cast<float>(100 * result.best.accuracy)) << " %, at step " << result.best_step << "\n\n"
+         << shortest(static_cast<float>(100 * result.best.accuracy)) << " %, at step " << result.best_step
+         << (best_.averaged > 0 ? " (the mean of the last " + std::to_string(best_.averaged) + " evaluated)" : "")
+         << (best_.bleu >= 0 ? ", BLEU " + shortest(static_cast<float>(best_.bleu)) : "") << "\n\n"
          << "Every option is in `train.json`, the architecture in `config.json`, the course of training in "
-            "`log.jsonl`.\n";
+            "`log.jsonl` and `curve.html`.\n";
     const std::string text = card.str();
     write_file_atomically(file_in(folder_, kCard), std::as_bytes(std::span(text)));
   }
@@ -208,10 +255,13 @@ class Run {
   Listener& listener_;
   const std::unique_ptr<text::Tokenizer> tokenizer_;
   const text::Batches data_;
+  const text::Corpus dev_corpus_;
   const std::vector<text::Batch> dev_;
   const std::unique_ptr<models::Model> model_;
+  Parallel& parallel_;
   Trainer trainer_;
   Log log_;
+  Snapshots snapshots_;
   Progress progress_;
   Evaluation best_{.loss = std::numeric_limits<double>::infinity()};
   int64_t best_step_ = 0, without_progress_ = 0, last_evaluated_ = -1, tokens_ = 0, steps_here_ = 0;
@@ -224,6 +274,9 @@ RunResult run(const RunOptions& options, const std::string& folder, Listener& li
   check_fields("train", options);
   if (options.data.empty()) throw Error("train: data is missing, expected a TSV file of pairs");
   if (options.dev.empty()) throw Error("train: dev is missing, expected a TSV file of pairs");
+  if (is_language_model(options) && options.stop_on == StopOn::bleu) {
+    throw Error("train: stop_on is bleu, expected loss for a language model, which does not translate");
+  }
   if (std::filesystem::exists(file_in(folder, kCheckpoint))) {
     throw Error("folder '" + folder + "' holds a run already: expected a new one, or --resume to go on with it");
   }

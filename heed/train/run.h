@@ -3,7 +3,8 @@
 // or killed, goes on from its last save to the same bits.
 //
 // The folder: config.json and model.safetensors (the best model so far), tokenizer, train.json (these options),
-// checkpoint.safetensors (to go on from), log.jsonl (a line a report), README.md (written at the end).
+// checkpoint.safetensors (to go on from), log.jsonl (a line a report), curve.html (a picture of it), README.md (written
+// at the end), and with `average`, snapshots/.
 #include <cstdint>
 #include <string>
 
@@ -13,6 +14,14 @@
 #include "heed/train/trainer.h"
 
 namespace heed::train {
+
+// What decides which model is the best, and when there is no more progress: the loss on the dev set, or the BLEU of its
+// greedy translations, which takes longer to measure.
+enum class StopOn : uint8_t { loss, bleu };
+
+constexpr auto enum_names(StopOn) {
+  return std::to_array<EnumName<StopOn>>({{"loss", StopOn::loss}, {"bleu", StopOn::bleu}});
+}
 
 struct RunOptions {
   std::string data{}, dev{};  // TSV files
@@ -24,8 +33,10 @@ struct RunOptions {
   double dropout{-1};           // below 0: the preset's
   double minutes{0};            // 0: no limit
   int64_t evaluate_every{250};  // steps
-  int64_t patience{0};          // evaluations without a better dev loss until it stops; 0: goes on
-  int64_t seed{1};              // of parameters, dropout and batches
+  StopOn stop_on{StopOn::loss};
+  int64_t patience{0};  // evaluations without a better one until it stops; 0: goes on
+  int64_t average{0};  // at the end, the mean of the parameters at the last so many evaluations is kept if it is better
+  int64_t seed{1};     // of parameters, dropout and batches
 
   static void describe(RunOptions& o, auto&& field) {
     field("data", o.data, "pairs to learn from: TSV, a pair a line");
@@ -41,7 +52,9 @@ struct RunOptions {
     field("dropout", o.dropout, "below 0: the preset's", Range::from_below(-1, 1));
     field("minutes", o.minutes, "stop after this long; 0: no limit", Range::at_least(0));
     field("evaluate_every", o.evaluate_every, "steps between looks at the dev set", Range::at_least(1));
+    field("stop_on", o.stop_on, "which model is the best: by loss, or by BLEU, on the dev set");
     field("patience", o.patience, "looks without progress until it stops; 0: goes on", Range::at_least(0));
+    field("average", o.average, "also try the mean of so many last evaluated models; 0: no", Range::at_least(0));
     field("seed", o.seed, "of parameters, dropout and the order of batches", Range::at_least(0));
   }
 };

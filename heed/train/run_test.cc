@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "heed/base/file.h"
+#include "heed/train/curve.h"
 #include "heed/train/testing.h"
 
 namespace heed::train {
@@ -84,6 +85,69 @@ TEST(RunTest, ALossThatIsNoNumberLeavesTheLastGoodCheckpoint) {
   EXPECT_NE(error.find("try a lower --rate"), std::string::npos) << error;
   models::load_model(files.out("m"));
   EXPECT_NE(error_of([&] { resume(files.out("m"), 0, 0, listener, parallel); }).find("try a lower"), std::string::npos);
+}
+
+TEST(RunTest, TheMeanOfTheLastIsTriedAndGoesOnToTheSameBits) {
+  struct Heard final : Listener {
+    void evaluated(const Progress&, const Evaluation& e, bool) override { averaged = e.averaged; }
+    int64_t averaged = -1;
+  } heard;
+  const Files files;
+  Parallel parallel(1);
+  RunOptions o = files.options();
+  o.evaluate_every = 2, o.average = 3;
+  run(o, files.out("whole"), heard, parallel);
+  EXPECT_EQ(heard.averaged, 3);
+  const auto snapshots = fs::directory_iterator(files.out("whole/snapshots"));
+  EXPECT_EQ(std::distance(begin(snapshots), end(snapshots)), 3);
+  StopAfter stopping(5);
+  run(o, files.out("stopped"), stopping, parallel);
+  resume(files.out("stopped"), 0, 0, heard, parallel);
+  for (const char* name : {"/checkpoint.safetensors", "/model.safetensors"}) {
+    EXPECT_TRUE(read(files.out("whole") + name) == read(files.out("stopped") + name)) << name;
+  }
+}
+
+TEST(RunTest, TheBestCanBeTheBestInBleu) {
+  struct Heard final : Listener {
+    void evaluated(const Progress&, const Evaluation& e, bool best) override {
+      EXPECT_GE(e.bleu, 0);
+      EXPECT_EQ(best, e.bleu > highest);
+      highest = std::max(highest, e.bleu);
+    }
+    double highest = -1;
+  } heard;
+  const Files files;
+  Parallel parallel(1);
+  RunOptions o = files.options();
+  o.stop_on = StopOn::bleu;
+  EXPECT_EQ(run(o, files.out("m"), heard, parallel).best.bleu, heard.highest);
+  o.preset = "lm-small";
+  EXPECT_EQ(error_of([&] { run(o, files.out("lm"), heard, parallel); }),
+            "train: stop_on is bleu, expected loss for a language model, which does not translate");
+}
+
+TEST(RunTest, TheCurveIsAPageByItself) {
+  const Files files;
+  Parallel parallel(1);
+  Listener listener;
+  RunOptions o = files.options();
+  o.train.steps = 21;
+  run(o, files.out("a<b"), listener, parallel);
+  const Curves curves = read_curves(files.out("a<b/log.jsonl"));
+  EXPECT_EQ(curves.loss.size(), 2u) << "steps 10 and 20";
+  EXPECT_EQ(curves.rate.size(), 2u);
+  EXPECT_EQ(curves.dev_loss.size(), 7u);
+  const std::string page = read(files.out("a<b/curve.html"));
+  EXPECT_EQ(page, curve_page(files.out("a<b") + ": transformer-tiny", curves));
+  EXPECT_NE(page.find("a&lt;b"), page.npos);
+  EXPECT_NE(page.find("prefers-color-scheme: dark"), page.npos);
+  EXPECT_NE(page.find("Lowest dev loss"), page.npos);
+  for (const char* outside : {"http", "src=", "href=", "url(", "@import", "nan", "inf,"}) {
+    EXPECT_EQ(page.find(outside), page.npos) << outside;
+  }
+  EXPECT_NE(curve_page("empty", {}).find("<svg"), std::string::npos) << "nothing to draw is no error";
+  EXPECT_EQ(curve_page("one", {{{10, 2.5}}, {{10, 0}}, {}}).find("nan"), std::string::npos);
 }
 
 TEST(RunTest, ALanguageModelReadsOneColumn) {

@@ -136,7 +136,7 @@ Evaluation Trainer::evaluate(const std::vector<text::Batch>& batches) {
     right += correct_tokens(logits.value(), labels);
   }
   const double count = static_cast<double>(std::max<int64_t>(1, tokens));
-  return {sum / count, static_cast<double>(right) / count, tokens};
+  return {.loss = sum / count, .accuracy = static_cast<double>(right) / count, .tokens = tokens};
 }
 
 void Trainer::save(const std::string& path, const Notes& notes) const {

@@ -53,6 +53,8 @@ struct Evaluation {
   double loss = 0;      // a token
   double accuracy = 0;  // of tokens, given those before
   int64_t tokens = 0;
+  double bleu = -1;      // of greedy translations; below 0: not measured
+  int64_t averaged = 0;  // of the mean of that many earlier parameters; 0: of the parameters themselves
 };
 
 class Trainer {
