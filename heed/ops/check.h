@@ -1,5 +1,6 @@
 #pragma once
 // What ops ask of their arguments, with messages that name the op, the argument, what came and what was expected.
+#include <span>
 #include <string>
 
 #include "heed/autograd/tape.h"
@@ -38,6 +39,23 @@ inline void check_numbers(const char* op, const char* name, const Var& x) {
 inline void check_rows(const char* op, const char* name, const Var& x) {
   check_numbers(op, name, x);
   if (x.shape().rank() == 0) refuse(op, std::string(name) + " has shape [], expected at least one dimension");
+}
+
+// [B,T,width], with as many lengths as rows, if any, each of them at most T.
+inline void check_sequences(const char* op, const char* name, const Var& x, std::span<const int64_t> lengths) {
+  check_numbers(op, name, x);
+  if (x.shape().rank() != 3) {
+    refuse(op,
+           std::string(name) + " has shape " + to_string(x.shape()) + ", expected 3 dimensions: batch, tokens, width");
+  }
+  if (lengths.empty()) return;
+  if (std::ssize(lengths) != x.shape(0)) {
+    refuse(op, std::to_string(lengths.size()) + " lengths came, expected " + std::to_string(x.shape(0)));
+  }
+  for (const int64_t length : lengths) {
+    if (length >= 0 && length <= x.shape(1)) continue;
+    refuse(op, "a length is " + std::to_string(length) + ", expected 0 to " + std::to_string(x.shape(1)));
+  }
 }
 
 // `count` entries from `begin` on are among those there are.

@@ -1,0 +1,13 @@
+#pragma once
+// A convolution along the tokens on the tape, as long as they are: x [B,T,I], w [O,K I], b [O] -> y [B,T,O], K odd. See
+// kernels/conv1d.h.
+#include <span>
+
+#include "heed/autograd/tape.h"
+
+namespace heed::ops {
+
+// b may be empty. Lengths [B] of the rows are borrowed until the tape has gone back; empty: all of T.
+Var conv1d(const Context&, const Var& x, const Var& w, const Var& b, std::span<const int64_t> lengths = {});
+
+}  // namespace heed::ops

@@ -1,0 +1,29 @@
+#pragma once
+// A whole sequence of an RNN, GRU or LSTM in one direction, as one record on the tape. See kernels/recurrent.h.
+//
+//   x [B,T,I]  ->  h [B,T,H], and the last states [B,H]
+#include <span>
+
+#include "heed/autograd/tape.h"
+#include "heed/kernels/recurrent.h"
+
+namespace heed::ops {
+
+struct RecurrentArguments {
+  Var x{};
+  Var w_ih{}, w_hh{};                  // [G H,I]  [G H,H]
+  Var b_ih{}, b_hh{};                  // [G H]; empty: none
+  Var peepholes{};                     // [3,H]: of i, f and o of an LSTM; empty: none
+  Var h0{}, c0{};                      // [B,H]: the states to begin from; empty: zero
+  std::span<const int64_t> lengths{};  // [B], borrowed until the tape has gone back; empty: all of T
+  kernels::RecurrentOptions options{};
+};
+
+struct RecurrentResult {
+  Var h;               // zero beyond a row's length
+  Var last_h, last_c;  // those of the last token taken; last_c of an LSTM
+};
+
+RecurrentResult recurrent(const Context&, const RecurrentArguments&);
+
+}  // namespace heed::ops

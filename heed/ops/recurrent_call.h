@@ -1,0 +1,114 @@
+#pragma once
+// What ops over recurrences share: arguments checked, and as the kernels and the twins see them. Internal to ops.
+#include "heed/kernels/reference/recurrent.h"
+#include "heed/ops/check.h"
+#include "heed/ops/recurrent.h"
+
+namespace heed::ops {
+
+// What a recurrence reads and leaves behind.
+struct RecurrentCall {
+  Tensor x, w_ih, w_hh, b_ih, b_hh, peepholes, h0, c0;
+  std::span<const int64_t> lengths;
+  kernels::RecurrentOptions options;
+  Tensor h, last_h, last_c, context, saved;
+
+  // `contexts` is C, the width of what feedback adds; 0: none.
+  RecurrentCall(const RecurrentArguments& a, int64_t contexts)
+      : x(a.x.value()),
+        w_ih(a.w_ih.value()),
+        w_hh(a.w_hh.value()),
+        b_ih(a.b_ih.value()),
+        b_hh(a.b_hh.value()),
+        peepholes(a.peepholes.value()),
+        h0(a.h0.value()),
+        c0(a.c0.value()),
+        lengths(a.lengths),
+        options(a.options) {
+    const int64_t B = x.shape(0), T = x.shape(1), H = w_hh.shape(1);
+    const auto make = [&](const Shape& shape) { return Tensor::uninitialised(shape, x.dtype()); };
+    h = make({B, T, H});
+    last_h = make({B, H});
+    if (options.cell == kernels::Cell::lstm) last_c = make({B, H});
+    if (contexts > 0) context = make({B, T, contexts});
+    saved = make({B * T, kernels::saved_width(options.cell, H)});
+  }
+
+  template <class T>
+  kernels::RecurrentInputs<T> inputs(kernels::Feedback<T>* feedback) const {
+    return {.x = x.view<const T, 3>(),
+            .w_ih = w_ih.view<const T, 2>(),
+            .w_hh = w_hh.view<const T, 2>(),
+            .b_ih = b_ih.view<const T, 1>(),
+            .b_hh = b_hh.view<const T, 1>(),
+            .peepholes = peepholes.view<const T, 2>(),
+            .h0 = h0.view<const T, 2>(),
+            .c0 = c0.view<const T, 2>(),
+            .lengths = lengths,
+            .feedback = feedback};
+  }
+  template <class T>
+  kernels::RecurrentOutputs<T> outputs() const {
+    return {.h = h.view<T, 3>(),
+            .last_h = last_h.view<T, 2>(),
+            .last_c = last_c.view<T, 2>(),
+            .context = context.view<T, 3>(),
+            .saved = saved.view<T, 2>()};
+  }
+  // d_h, d_context and those of the last states are left to the caller. The first inputs of the record are x, w_ih,
+  // w_hh, b_ih, b_hh, peepholes, h0 and c0.
+  template <class T>
+  kernels::RecurrentGradients<T> gradients(const Backward& backward) const {
+    return {.saved = saved.view<const T, 2>(),
+            .context = context.view<const T, 3>(),
+            .dx = backward.to(0).view<T, 3>(),
+            .dw_ih = backward.to(1).view<T, 2>(),
+            .dw_hh = backward.to(2).view<T, 2>(),
+            .db_ih = backward.to(3).view<T, 1>(),
+            .db_hh = backward.to(4).view<T, 1>(),
+            .d_peepholes = backward.to(5).view<T, 2>(),
+            .dh0 = backward.to(6).view<T, 2>(),
+            .dc0 = backward.to(7).view<T, 2>()};
+  }
+
+  void forward(kernels::Feedback<double>* feedback) const {
+    kernels::reference::recurrent_forward(inputs<double>(feedback), outputs<double>(), options);
+  }
+  void forward(kernels::Feedback<float>* feedback, Workspace& workspace, Parallel& parallel) const {
+    const auto in = inputs<float>(feedback);
+    workspace.reserve(kernels::recurrent_forward_bytes(in, options));
+    kernels::recurrent_forward(in, outputs<float>(), options, workspace, parallel);
+  }
+  void backward(const kernels::RecurrentGradients<double>& grad, kernels::Feedback<double>* feedback) const {
+    kernels::reference::recurrent_backward(inputs<double>(feedback), grad, options);
+  }
+  void backward(const kernels::RecurrentGradients<float>& grad, kernels::Feedback<float>* feedback,
+                Workspace& workspace, Parallel& parallel) const {
+    const auto in = inputs<float>(feedback);
+    workspace.reserve(kernels::recurrent_backward_bytes(in, options));
+    kernels::recurrent_backward(in, grad, options, workspace, parallel);
+  }
+};
+
+inline void check_recurrent(const char* op, const RecurrentArguments& a, int64_t contexts) {
+  check_sequences(op, "x", a.x, a.lengths);
+  check_there(op, "w_hh", a.w_hh);
+  const int64_t G = kernels::gates_of(a.options.cell), H = a.w_hh.shape(-1), B = a.x.shape(0);
+  if (H < 1) refuse(op, "w_hh has shape " + to_string(a.w_hh.shape()) + ", expected states of 1 or more");
+  check_shape(op, "w_hh", a.w_hh, {G * H, H});
+  check_shape(op, "w_ih", a.w_ih, {G * H, a.x.shape(2) + contexts});
+  const bool lstm = a.options.cell == kernels::Cell::lstm;
+  if (a.peepholes && !lstm) refuse(op, "peepholes came, expected them for an LSTM alone");
+  if (a.c0 && !lstm) refuse(op, "c0 came, expected it for an LSTM alone");
+  if (a.b_ih) check_shape(op, "b_ih", a.b_ih, {G * H});
+  if (a.b_hh) check_shape(op, "b_hh", a.b_hh, {G * H});
+  if (a.peepholes) check_shape(op, "peepholes", a.peepholes, {3, H});
+  if (a.h0) check_shape(op, "h0", a.h0, {B, H});
+  if (a.c0) check_shape(op, "c0", a.c0, {B, H});
+  const std::pair<const char*, const Var*> all[] = {{"w_ih", &a.w_ih}, {"w_hh", &a.w_hh},           {"b_ih", &a.b_ih},
+                                                    {"b_hh", &a.b_hh}, {"peepholes", &a.peepholes}, {"h0", &a.h0},
+                                                    {"c0", &a.c0}};
+  for (const auto& [name, x] : all) check_dtype(op, name, *x, a.x.dtype());
+}
+
+}  // namespace heed::ops
