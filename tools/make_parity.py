@@ -127,6 +127,32 @@ def make_layers(folder):
                lambda: decoder(y, memory, tgt_mask=hidden_future(), memory_key_padding_mask=hidden_padding()))
 
 
+def recurrent_names(module):
+    """(heed's name, PyTorch's tensor, rows of it) of an LSTM's or a GRU's parameters."""
+    for layer in range(module.num_layers):
+        for direction, suffix in (("forward", ""), ("backward", "_reverse")):
+            for name in ("w_ih", "w_hh", "b_ih", "b_hh"):
+                kind = name.replace("w_", "weight_").replace("b_", "bias_")
+                yield f"layers.{layer}.{direction}.{name}", getattr(module, f"{kind}_l{layer}{suffix}"), slice(None)
+
+
+def make_recurrent(folder):
+    """Two layers, two directions, lengths. The result is all states, then the last ones of each layer."""
+    for name, kind in (("lstm", nn.LSTM), ("gru", nn.GRU)):
+        module = drawn_parameters(kind(SOURCE_WIDTH, WIDTH // 2, 2, batch_first=True, bidirectional=True))
+        x = draw(B, S, SOURCE_WIDTH)
+
+        def run():
+            packed = nn.utils.rnn.pack_padded_sequence(x, LENGTHS, batch_first=True, enforce_sorted=False)
+            states, last = module(packed)
+            states = nn.utils.rnn.pad_packed_sequence(states, batch_first=True, total_length=S)[0]
+            last = torch.stack(last if name == "lstm" else (last,))  # [h and c, layers directions, B, width]
+            last = last.view(-1, 2, 2, B, WIDTH // 2).permute(3, 1, 0, 2, 4)  # [B, layers, h and c, directions, width]
+            return torch.cat((states.reshape(B, -1), last.reshape(B, -1)), 1)
+
+        record(folder / f"{name}.safetensors", recurrent_names(module), {"x": x}, run)
+
+
 def make_cross_entropy(folder):
     tensors = {"logits": draw(9, 11, deviation=3).requires_grad_(),
                "targets": torch.tensor([3, -100, 0, 10, 7, -100, 7, 1, 5])}
@@ -159,7 +185,7 @@ def make_adamw(folder):
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for seed, make in enumerate((make_attention, make_layers, make_cross_entropy, make_adamw)):
+    for seed, make in enumerate((make_attention, make_layers, make_cross_entropy, make_adamw, make_recurrent)):
         torch.manual_seed(seed)
         make(folder)
 

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <span>
 
+#include "heed/base/describe.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 #include "heed/base/workspace.h"
@@ -29,6 +30,9 @@ enum class Cell : uint8_t { rnn, gru, lstm };
 constexpr const char* name_of(Cell cell) {
   constexpr const char* kNames[] = {"rnn", "gru", "lstm"};
   return kNames[static_cast<uint8_t>(cell)];
+}
+constexpr auto enum_names(Cell) {
+  return std::to_array<EnumName<Cell>>({{"rnn", Cell::rnn}, {"gru", Cell::gru}, {"lstm", Cell::lstm}});
 }
 // G: how many times H rows the weights have.
 constexpr int64_t gates_of(Cell cell) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/describe.h"
 #include "heed/nn/layers.h"
 #include "heed/nn/state.h"
 #include "heed/ops/attention.h"
@@ -14,6 +15,11 @@ namespace heed::nn {
 
 // dot: q . k. scaled: over sqrt of the head's width. bilinear: q W . k. additive: w . tanh(q + k).
 enum class Score : uint8_t { dot, scaled, bilinear, additive };
+
+constexpr auto enum_names(Score) {
+  return std::to_array<EnumName<Score>>(
+      {{"dot", Score::dot}, {"scaled", Score::scaled}, {"bilinear", Score::bilinear}, {"additive", Score::additive}});
+}
 
 struct AttentionOptions {
   int64_t width{0};  // of the model: queries, and the result

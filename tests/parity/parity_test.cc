@@ -10,6 +10,7 @@
 #include "heed/kernels/optimizer.h"
 #include "heed/kernels/reference/optimizer.h"
 #include "heed/models/transformer.h"
+#include "heed/nn/recurrent.h"
 #include "heed/nn/testing.h"
 #include "heed/ops/softmax.h"
 
@@ -137,6 +138,24 @@ TEST_P(Parity, DecoderLayer) {
         [](const auto& layer, nn::Pass& pass, const Var& x, const Var& memory, const kernels::Lengths& lengths) {
           return layer(pass, x, masked(), {memory, {nn::AttentionRole::cross, lengths}});
         });
+  }
+}
+
+TEST_P(Parity, RecurrentLayers) {
+  for (const nn::Cell cell : {nn::Cell::lstm, nn::Cell::gru}) {
+    SCOPED_TRACE(name_of(cell));
+    Rng rng(1);
+    const nn::RecurrentOptions options{.cell = cell, .width = kWidth, .layers = 2, .bidirectional = true};
+    expect_parity(name_of(cell), GetParam(), nn::Recurrent(kSourceWidth, options, rng),
+                  [](const auto& layer, nn::Pass& pass, const Var& x, const Var&, const kernels::Lengths& lengths) {
+                    const nn::RecurrentOutput out = layer(pass, x, lengths.keys);
+                    std::vector<Var> parts{ops::reshape(pass, out.h, {x.shape(0), x.shape(1) * kWidth})};
+                    for (const nn::RecurrentStates& states : out.last) {
+                      parts.push_back(states.h);
+                      if (states.c) parts.push_back(states.c);
+                    }
+                    return ops::concat(pass, parts);
+                  });
   }
 }
 

@@ -1,0 +1,87 @@
+#include "heed/nn/recurrent.h"
+
+#include <string>
+
+#include "heed/base/error.h"
+
+namespace heed::nn {
+namespace {
+
+// Both directions side by side, or the one there is.
+Var beside(Pass& pass, const Var& forward, const Var& backward) {
+  if (!backward) return forward;
+  const Var both[] = {forward, backward};
+  return ops::concat(pass, both);
+}
+
+// The half of the states of a layer that a direction begins from.
+RecurrentStates half_of(Pass& pass, const RecurrentStates& states, const RecurrentLayer& layer, bool backward) {
+  if (!layer.backward.w_hh.value) return states;
+  const int64_t half = layer.forward.w_hh.value.shape(1), begin = backward ? half : 0;
+  RecurrentStates part;
+  if (states.h) part.h = ops::columns(pass, states.h, begin, half);
+  if (states.c) part.c = ops::columns(pass, states.c, begin, half);
+  return part;
+}
+
+}  // namespace
+
+RecurrentDirection::RecurrentDirection(Cell cell, int64_t in, int64_t width, Rng& rng) {
+  const int64_t rows = kernels::gates_of(cell) * width;
+  const double bound = 1 / std::sqrt(static_cast<double>(width));
+  w_ih = {uniform({rows, in}, bound, rng)};
+  w_hh = {uniform({rows, width}, bound, rng)};
+  b_ih = {.value = Tensor::zeros({rows}), .decay = false};
+  b_hh = {.value = Tensor::zeros({rows}), .decay = false};
+  if (cell == Cell::lstm) b_ih.value.slice(width, width).fill(1);
+}
+
+Recurrent::Recurrent(int64_t in, const RecurrentOptions& o, Rng& rng) : options(o) {
+  check_fields("recurrent", o);
+  if (o.bidirectional && o.width % 2 != 0) {
+    throw Error("recurrent: width is " + std::to_string(o.width) + ", expected an even one for two directions");
+  }
+  for (int64_t i = 0; i < o.layers; ++i) {
+    const int64_t width = o.bidirectional ? o.width / 2 : o.width, from = i == 0 ? in : o.width;
+    RecurrentLayer layer;
+    layer.forward = RecurrentDirection(o.cell, from, width, rng);
+    if (o.bidirectional) layer.backward = RecurrentDirection(o.cell, from, width, rng);
+    layers.push_back(layer);
+  }
+}
+
+RecurrentOutput Recurrent::operator()(Pass& pass, const Var& x, std::span<const int64_t> lengths,
+                                      std::span<const RecurrentStates> begin) const {
+  if (!begin.empty() && begin.size() != layers.size()) {
+    throw Error("recurrent: states for " + std::to_string(begin.size()) + " layers came, expected " +
+                std::to_string(layers.size()));
+  }
+  RecurrentOutput out{x, {}};
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (i > 0) out.h = ops::dropout(pass, out.h, pass.next_dropout(options.dropout));
+    const auto run = [&](const RecurrentDirection& direction, bool backward) {
+      if (!direction.w_hh.value) return ops::RecurrentResult{};
+      ops::RecurrentArguments a = direction.arguments(pass, out.h);
+      if (!begin.empty()) {
+        const RecurrentStates from = half_of(pass, begin[i], layers[i], backward);
+        a.h0 = from.h, a.c0 = from.c;
+      }
+      a.lengths = lengths;
+      a.options = {.cell = options.cell, .reverse = backward};
+      return ops::recurrent(pass, a);
+    };
+    const ops::RecurrentResult forward = run(layers[i].forward, false), backward = run(layers[i].backward, true);
+    out.h = beside(pass, forward.h, backward.h);
+    out.last.push_back({beside(pass, forward.last_h, backward.last_h), {}});
+    if (options.cell == Cell::lstm) out.last.back().c = beside(pass, forward.last_c, backward.last_c);
+  }
+  return out;
+}
+
+Conv1d::Conv1d(int64_t in, int64_t out, int64_t taps, Rng& rng) {
+  if (taps % 2 != 1) throw Error("conv1d: taps is " + std::to_string(taps) + ", expected an odd number");
+  weight = {uniform({out, taps * in}, std::sqrt(6.0 / static_cast<double>(taps * in + out)), rng)};
+  bias = {.value = Tensor::zeros({out}), .decay = false};
+}
+
+}  // namespace heed::nn
