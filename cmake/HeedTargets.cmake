@@ -15,6 +15,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # kernels have more, see heed_optimise
 
 add_library(heed_flags INTERFACE)
 target_include_directories(heed_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
