@@ -4,15 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "heed/base/error.h"
+#include "cli/output.h"
 #include "heed/text/grammar/files.h"
 #include "heed/text/grammar/grammar.h"
 #include "heed/text/grammar/statistics.h"
@@ -80,16 +77,11 @@ std::string tsv_line(const Sentence& sentence, const CorpusOptions& options) {
   return line;
 }
 
-void print(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size()) return;
-  throw Error(std::string("standard output: cannot write: ") + std::strerror(errno));
-}
-
 void print_sentences(const CorpusOptions& options) {
   Grammar sentences(options.seed);
   for (int64_t n = 0; n < options.pairs; ++n) {
     const Sentence sentence = sentences.next();
-    print((options.json ? json_line(sentence) : tsv_line(sentence, options)) + "\n");
+    write_output((options.json ? json_line(sentence) : tsv_line(sentence, options)) + "\n");
   }
 }
 
@@ -108,14 +100,14 @@ void print_statistics(const CorpusOptions& options) {
   const auto mean = [&](int64_t tokens) {
     return static_cast<double>(tokens) / static_cast<double>(statistics.sentences());
   };
-  print(fmt::format("sentences       {}, {} with a pronoun\n", statistics.sentences(), statistics.with_pronoun()));
-  print(fmt::format("English tokens  {:.1f} a sentence, {} to {}, {} different\n", mean(statistics.source_tokens()),
-                    statistics.shortest(), statistics.longest(), statistics.source_words()));
-  print(fmt::format("Spanish tokens  {:.1f} a sentence, {} different\n\n", mean(statistics.target_tokens()),
-                    statistics.target_words()));
-  print(fmt::format("{:<10} {:>10} {:>12} {:>12} {:>12}\n", "pronoun", "number", "first noun", "nearest", "agreeing"));
-  for (const auto& [pronoun, guesses] : statistics.by_pronoun()) print(guesses_line(pronoun, guesses));
-  print(guesses_line("all", statistics.all_pronouns()));
+  print("sentences       {}, {} with a pronoun\n", statistics.sentences(), statistics.with_pronoun());
+  print("English tokens  {:.1f} a sentence, {} to {}, {} different\n", mean(statistics.source_tokens()),
+        statistics.shortest(), statistics.longest(), statistics.source_words());
+  print("Spanish tokens  {:.1f} a sentence, {} different\n\n", mean(statistics.target_tokens()),
+        statistics.target_words());
+  print("{:<10} {:>10} {:>12} {:>12} {:>12}\n", "pronoun", "number", "first noun", "nearest", "agreeing");
+  for (const auto& [pronoun, guesses] : statistics.by_pronoun()) write_output(guesses_line(pronoun, guesses));
+  write_output(guesses_line("all", statistics.all_pronouns()));
 }
 
 void run_corpus(const CorpusOptions& options) {
@@ -126,7 +118,6 @@ void run_corpus(const CorpusOptions& options) {
   } else {
     print_sentences(options);
   }
-  if (std::fflush(stdout) != 0) throw Error(std::string("standard output: cannot write: ") + std::strerror(errno));
 }
 
 std::string check_pairs(const std::string& text) {

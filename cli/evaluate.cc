@@ -11,6 +11,7 @@
 
 #include "cli/flags.h"
 #include "cli/model_folder.h"
+#include "cli/output.h"
 #include "heed/base/error.h"
 #include "heed/base/file.h"
 #include "heed/base/parallel.h"
@@ -128,8 +129,7 @@ struct Command {
     if (!json) print_table(judged);
     if (lengths) result["by_length"] = by_length(judged);
     if (pronouns) result["pronouns"] = report_pronouns(pass, judged);
-    if (json) fmt::print("{}\n", result.dump(2));
-    if (std::fflush(stdout) != 0) throw Error(std::string("standard output: cannot write: ") + std::strerror(errno));
+    if (json) print("{}\n", result.dump(2));
   }
 
  private:
@@ -180,16 +180,16 @@ struct Command {
 
   void print_table(const std::vector<decode::Judged>& judged) const {
     const auto left_out = std::ssize(corpus_.pairs) - std::ssize(judged);
-    if (left_out > 0) fmt::print("{} pairs are longer than the model can take, and left out\n", left_out);
-    fmt::print("{:<9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>10} {:>8}\n", "words", "sentences", "BLEU", "chrF", "exact %",
-               "token %", "perplexity", "AER %");
-    fmt::print("{}", row("all", decode::scores_of(judged, corpus_, gold_)));
+    if (left_out > 0) print("{} pairs are longer than the model can take, and left out\n", left_out);
+    print("{:<9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>10} {:>8}\n", "words", "sentences", "BLEU", "chrF", "exact %",
+          "token %", "perplexity", "AER %");
+    print("{}", row("all", decode::scores_of(judged, corpus_, gold_)));
   }
 
   Json by_length(const std::vector<decode::Judged>& judged) const {
     Json list = Json::array();
     for (const decode::LengthScores& one : decode::scores_by_length(judged, corpus_, gold_)) {
-      if (!json) fmt::print("{}", row(fmt::format("{}-{}", one.from, one.to), one.scores));
+      if (!json) print("{}", row(fmt::format("{}-{}", one.from, one.to), one.scores));
       Json entry{{"from", one.from}, {"to", one.to}};
       entry.update(json_of(one.scores));
       list.push_back(entry);
@@ -226,19 +226,19 @@ struct Command {
   }
 
   static void print_pronouns(const decode::PronounGenders& genders, const decode::PronounAttention& seen) {
-    fmt::print("\npronouns whose gender shows  {}: right {:.1f} %, wrong {:.1f} %, the word is not there {:.1f} %\n",
-               genders.pronouns, percent(genders.right, genders.pronouns), percent(genders.wrong, genders.pronouns),
-               percent(genders.absent, genders.pronouns));
-    fmt::print(
+    print("\npronouns whose gender shows  {}: right {:.1f} %, wrong {:.1f} %, the word is not there {:.1f} %\n",
+          genders.pronouns, percent(genders.right, genders.pronouns), percent(genders.wrong, genders.pronouns),
+          percent(genders.absent, genders.pronouns));
+    print(
         "two nouns or more, of which a head of the encoder looks most at the right one, seen from the pronoun ({})\n"
         "and from the word whose translation shows the gender ({}: 'tired' in 'it was tired'), in\n",
         seen.pronouns, seen.agreeing);
     for (const decode::PronounHead& head : seen.heads) {
-      fmt::print("  {:<24} {:>5.1f} % {:>5.1f} %\n", fmt::format("{}.{}", head.layer, head.head),
+      print("  {:<24} {:>5.1f} % {:>5.1f} %\n", fmt::format("{}.{}", head.layer, head.head),
                  percent(head.found, seen.pronouns), percent(head.found_from_agreeing, seen.agreeing));
     }
-    fmt::print("  {:<24} {:>5.1f} %\n", "any noun",
-               100 * seen.by_chance / static_cast<double>(std::max<int64_t>(1, seen.pronouns)));
+    print("  {:<24} {:>5.1f} %\n", "any noun",
+          100 * seen.by_chance / static_cast<double>(std::max<int64_t>(1, seen.pronouns)));
   }
 
   ModelFolder opened_;

@@ -11,6 +11,7 @@
 
 #include "cli/flags.h"
 #include "cli/model_folder.h"
+#include "cli/output.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
 #include "heed/decode/batch_tokens.h"
@@ -86,7 +87,7 @@ struct Command {
         decode::search(pass, *opened_.model, decode::source_of(batch), {text::kBegin, text::kEnd, text::kPad}, {});
     const std::vector<int32_t>& target = found.at(0).at(0).tokens;
     const std::string translation = opened_.tokenizer->decode(target);
-    fmt::print("{}\n{}\n\n", sentence, translation);
+    print("{}\n{}\n\n", sentence, translation);
     if (word.empty()) {
       text::add_targets(batch, {&target, 1});
       const std::vector<std::string> said = grammar::tokens(translation);
@@ -97,7 +98,7 @@ struct Command {
     } else {
       print_word(pass, words, source, map);
     }
-    fmt::print("\n");
+    print("\n");
   }
 
   static std::string name_of(const std::vector<std::string>& words, size_t i) {
@@ -121,7 +122,7 @@ struct Command {
     size_t width = 0;
     for (const std::string& each : said) width = std::max(width, columns(each));
     for (size_t i = 0; i < said.size(); ++i) {
-      fmt::print("  {}  looks at  {}\n", padded(said[i], width), strongest(words, looks[i]));
+      print("  {}  looks at  {}\n", padded(said[i], width), strongest(words, looks[i]));
     }
   }
 
@@ -133,8 +134,8 @@ struct Command {
     const auto looks = decode::source_looks(pass, *opened_.model, source, map, std::ssize(words), at - words.begin());
     const auto full_name = [](const decode::HeadLook& one) { return fmt::format("{}.{}", one.layer, one.head); };
     if (head.empty()) {
-      fmt::print("'{}' looks at\n", word);
-      for (const decode::HeadLook& one : looks) fmt::print("  {}  {}\n", full_name(one), strongest(words, one.look));
+      print("'{}' looks at\n", word);
+      for (const decode::HeadLook& one : looks) print("  {}  {}\n", full_name(one), strongest(words, one.look));
       return;
     }
     const auto chosen =
@@ -142,12 +143,12 @@ struct Command {
     if (chosen == looks.end()) {
       throw Error("--head is '" + head + "', expected " + full_name(looks.front()) + " to " + full_name(looks.back()));
     }
-    fmt::print("'{}' looks at ({})\n", word, head);
+    print("'{}' looks at ({})\n", word, head);
     size_t width = 0;
     for (size_t i = 0; i < chosen->look.size(); ++i) width = std::max(width, columns(name_of(words, i)));
     for (size_t i = 0; i < chosen->look.size(); ++i) {
       const auto bar = static_cast<size_t>(chosen->look[i] * kBar + 0.5);
-      fmt::print("  {}  {:.2f}{}{}\n", padded(name_of(words, i), width), chosen->look[i], bar ? "  " : "",
+      print("  {}  {:.2f}{}{}\n", padded(name_of(words, i), width), chosen->look[i], bar ? "  " : "",
                  std::string(bar, '#'));
     }
   }

@@ -7,6 +7,7 @@
 
 #include "cli/flags.h"
 #include "cli/model_folder.h"
+#include "cli/output.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
 #include "heed/decode/search.h"
@@ -47,8 +48,8 @@ struct Command {
     nn::Pass pass{{parallel, workspace}};
     const auto found = decode::search(pass, *opened.model, {}, {text::kBegin, text::kEnd, text::kPad}, options, prefix);
     for (const decode::Hypothesis& one : found[0]) {
-      if (scores) fmt::print("{:.4f}\t", one.score);
-      fmt::print("{}\n", opened.tokenizer->decode(one.tokens));
+      if (scores) print("{:.4f}\t", one.score);
+      print("{}\n", opened.tokenizer->decode(one.tokens));
     }
   }
 };

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/model_folder.h"
+#include "cli/output.h"
 #include "heed/base/error.h"
 #include "heed/io/config.h"
 #include "heed/io/safetensors.h"
@@ -85,26 +86,26 @@ void print_leaves(const Json& json, const std::string& prefix = "") {
     if (value.is_object()) {
       print_leaves(value, prefix + name + ".");
     } else {
-      fmt::print("  {:<30} {}\n", prefix + name, value.is_string() ? value.get<std::string>() : value.dump());
+      print("  {:<30} {}\n", prefix + name, value.is_string() ? value.get<std::string>() : value.dump());
     }
   }
 }
 
-void print(const std::string& folder, const Json& info) {
-  fmt::print("{}\n\nmodel\n", folder);
+void print_info(const std::string& folder, const Json& info) {
+  print("{}\n\nmodel\n", folder);
   print_leaves(info["model"]);
-  fmt::print("\nparameters{:>32}\n", info["parameters"]["all"].get<int64_t>());
+  print("\nparameters{:>32}\n", info["parameters"]["all"].get<int64_t>());
   for (const auto& [part, count] : info["parameters"]["parts"].items()) {
-    fmt::print("  {:<30}{:>10}\n", part, count.get<int64_t>());
+    print("  {:<30}{:>10}\n", part, count.get<int64_t>());
   }
-  fmt::print("\nbytes on disk{:>29}\n", info["bytes"]["all"].get<int64_t>());
+  print("\nbytes on disk{:>29}\n", info["bytes"]["all"].get<int64_t>());
   for (const auto& [file, bytes] : info["bytes"]["files"].items()) {
-    fmt::print("  {:<30}{:>10}\n", file, bytes.get<int64_t>());
+    print("  {:<30}{:>10}\n", file, bytes.get<int64_t>());
   }
-  fmt::print("\ntokenizer\n");
+  print("\ntokenizer\n");
   print_leaves(info["tokenizer"]);
-  fmt::print("\ntraining\n");
-  if (info["training"].is_null()) fmt::print("  there is no checkpoint that would tell\n");
+  print("\ntraining\n");
+  if (info["training"].is_null()) print("  there is no checkpoint that would tell\n");
   print_leaves(info["training"]);
 }
 
@@ -116,9 +117,9 @@ void show(const std::string& folder, bool json) {
                   {"tokenizer", {{"kind", name_of(opened.tokenizer->kind())}, {"tokens", opened.tokenizer->size()}}},
                   {"training", training_of(folder, opened.trained)}};
   if (json) {
-    fmt::print("{}\n", info.dump(2));
+    print("{}\n", info.dump(2));
   } else {
-    print(folder, info);
+    print_info(folder, info);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "cli/explain.h"
 #include "cli/generate.h"
 #include "cli/info.h"
+#include "cli/output.h"
 #include "cli/train.h"
 #include "cli/translate.h"
 #include "heed/io/nearest.h"
@@ -99,6 +100,7 @@ int run(int argc, char** argv) {
   }
   check_complete(heed);
   action();
+  flush_output();
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "cli/flags.h"
+#include "cli/output.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
 #include "heed/train/run.h"
@@ -54,9 +55,9 @@ class Reporter final : public train::Listener {
     if (std::chrono::duration<double>(now - shown_).count() < (terminal_ ? 0.2 : 10)) return;
     shown_ = now;
     if (json_) {
-      fmt::print("{{\"step\":{},\"loss\":{},\"rate\":{},\"tokens_per_second\":{:.0f},\"seconds_left\":{:.0f}}}\n",
-                 p.step.step, p.step.loss, p.step.rate, p.tokens_per_second, p.seconds_left);
-      std::fflush(stdout);
+      print("{{\"step\":{},\"loss\":{},\"rate\":{},\"tokens_per_second\":{:.0f},\"seconds_left\":{:.0f}}}\n",
+            p.step.step, p.step.loss, p.step.rate, p.tokens_per_second, p.seconds_left);
+      flush_output();
     } else if (terminal_) {
       constexpr int kWidth = 24;
       const int filled = static_cast<int>(std::min(1.0, p.done) * kWidth);
@@ -71,9 +72,9 @@ class Reporter final : public train::Listener {
 
   void evaluated(const train::Progress& p, const train::Evaluation& e, bool best) override {
     if (json_) {
-      fmt::print("{{\"step\":{},\"dev_loss\":{},\"dev_accuracy\":{},{}\"averaged\":{},\"best\":{}}}\n", p.step.step,
-                 e.loss, e.accuracy, e.bleu >= 0 ? fmt::format("\"dev_bleu\":{},", e.bleu) : "", e.averaged, best);
-      std::fflush(stdout);
+      print("{{\"step\":{},\"dev_loss\":{},\"dev_accuracy\":{},{}\"averaged\":{},\"best\":{}}}\n", p.step.step, e.loss,
+            e.accuracy, e.bleu >= 0 ? fmt::format("\"dev_bleu\":{},", e.bleu) : "", e.averaged, best);
+      flush_output();
     } else {
       const std::string what =
           e.averaged > 0 ? fmt::format("mean of the last {}", e.averaged) : fmt::format("step {}", p.step.step);

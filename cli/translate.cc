@@ -11,6 +11,7 @@
 
 #include "cli/flags.h"
 #include "cli/model_folder.h"
+#include "cli/output.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
 #include "heed/decode/align.h"
@@ -101,9 +102,9 @@ struct Command {
       }
     }
     for (const std::vector<std::string>& each : results) {
-      for (const std::string& text : each) fmt::print("{}\n", text);
+      for (const std::string& text : each) print("{}\n", text);
     }
-    if (std::fflush(stdout) != 0) throw Error(std::string("standard output: cannot write: ") + std::strerror(errno));
+    flush_output();
   }
 
   // A line of output for each hypothesis of one line of input.

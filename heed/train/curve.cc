@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "heed/base/describe.h"
 
@@ -24,7 +25,11 @@ constexpr const char* kStyle = R"(
   .key { display: inline-block; width: 1.2em; height: 0.25em; vertical-align: middle; margin: 0 0.4em 0 1em; }
 )";
 
-std::string number(double x) { return shortest(static_cast<float>(x)); }
+std::string number(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", x);
+  return text;
+}
 std::string place(double x) { return shortest(std::round(x * 10) / 10); }
 
 std::string escaped(const std::string& text) {

@@ -280,6 +280,9 @@ RunResult run(const RunOptions& options, const std::string& folder, Listener& li
   if (std::filesystem::exists(file_in(folder, kCheckpoint))) {
     throw Error("folder '" + folder + "' holds a run already: expected a new one, or --resume to go on with it");
   }
+  if (std::filesystem::exists(folder) && !std::filesystem::is_directory(folder)) {
+    throw Error("cannot make folder '" + folder + "': a file has that name");
+  }
   model_options(options, 1);  // an unknown preset shows before anything is read
   const text::Corpus corpus = read_corpus(options, options.data);
   listener.told(options.data + ": " + corpus.report.to_string());

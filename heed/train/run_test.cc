@@ -188,7 +188,7 @@ TEST(RunTest, SaysWhatIsWrong) {
       "preset is 'transformer-tiyn', expected transformer-tiny, transformer-small, transformer-base or lm-small: did "
       "you mean 'transformer-tiny'?");
   EXPECT_EQ(error(nothing, files.out("train.tsv")),
-            "cannot make folder '" + files.out("train.tsv") + "': Not a directory");
+            "cannot make folder '" + files.out("train.tsv") + "': a file has that name");
   EXPECT_FALSE(fs::exists(files.out("a"))) << "nothing is left behind";
   EXPECT_EQ(error_of([&] { resume(files.out("nowhere"), 0, 0, listener, parallel); }),
             "folder '" + files.out("nowhere") + "' holds no checkpoint, expected one that heed train has written");
