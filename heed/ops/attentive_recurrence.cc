@@ -1,0 +1,307 @@
+#include "heed/ops/attentive_recurrence.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "heed/kernels/linear.h"
+#include "heed/kernels/product.h"
+#include "heed/kernels/reference/attention.h"
+#include "heed/kernels/reference/linear.h"
+#include "heed/ops/heads.h"
+#include "heed/ops/recurrent_call.h"
+
+namespace heed::ops {
+namespace {
+
+namespace reference = kernels::reference;
+
+// What is looked at, and what is kept of it.
+struct Source {
+  Tensor keys, values, w_query, b_query, w, head_gate;
+  kernels::AttentionOptions options;
+  Tensor queries, stats;
+
+  int64_t width() const { return keys.shape(2); }
+  bool in_double() const { return keys.dtype() == DType::f64; }
+};
+
+// Gradients, on the way back; those not wanted are empty.
+struct SourceGradients {
+  Tensor queries, context, keys, values, w, head_gate;  // context: room for it, in f32
+};
+
+// Token t of x [B,T,E], as one query or one result each: [B,1,1,E].
+template <class T>
+View<T, 4> token_of(const Tensor& x, int64_t t) {
+  if (!x) return {};
+  const int64_t tokens = x.shape(1), width = x.shape(2);
+  return {x.data<std::remove_const_t<T>>() + t * width, {x.shape(0), 1, 1, width}, {tokens * width, width, width, 1}};
+}
+
+// Rows [B,E] as [B,1,1,E].
+template <class T>
+View<T, 4> as_tokens(const View<T, 2>& rows) {
+  return {rows.data(), {rows.shape(0), 1, 1, rows.shape(1)}, {rows.stride(0), rows.shape(1), rows.shape(1), 1}};
+}
+
+// Token t of [B,T,E] as rows [B,E].
+template <class T>
+View<T, 2> rows_of(const Tensor& x, int64_t t) {
+  return {x.data<std::remove_const_t<T>>() + t * x.shape(2), {x.shape(0), x.shape(2)}, {x.shape(1) * x.shape(2), 1}};
+}
+
+// Attention with the state before a token as its query.
+template <class T>
+class Looking;
+
+template <>
+class Looking<double> final : public kernels::Feedback<double> {
+ public:
+  Looking(const Source& source, const SourceGradients& to) : source_(source), to_(to) {}
+
+  void forward(int64_t t, const View<const double, 2>& h, const View<double, 2>& context) noexcept override {
+    const View<double, 2> q = rows_of<double>(source_.queries, t);
+    if (source_.w_query) {
+      reference::linear_forward({h, source_.w_query.view<const double, 2>(), source_.b_query.view<const double, 1>()},
+                                {.y = q}, kernels::Activation::none);
+    } else {
+      for (int64_t b = 0; b < h.shape(0); ++b) std::copy_n(h.at(b), h.shape(1), q.at(b));
+    }
+    reference::attention_forward(inputs(t), {.out = as_tokens(context)}, source_.options);
+  }
+  void backward(int64_t t, const View<const double, 2>& d_context, const View<double, 2>& dh) noexcept override {
+    reference::attention_backward(inputs(t),
+                                  {.d_out = as_tokens(d_context),
+                                   .dq = token_of<double>(to_.queries, t),
+                                   .dk = by_heads<double>(to_.keys, 1),
+                                   .dv = by_heads<double>(to_.values, 1),
+                                   .d_head_gate = to_.head_gate.view<double, 1>(),
+                                   .dw = to_.w.view<double, 2>()},
+                                  source_.options);
+    const View<const double, 2> dq = rows_of<const double>(to_.queries, t);
+    if (source_.w_query) {
+      const View<const double, 2> states = dh;  // x counts by its shape alone
+      return reference::linear_backward({states, source_.w_query.view<const double, 2>(), {}}, {.dy = dq, .dx = dh},
+                                        kernels::Activation::none);
+    }
+    for (int64_t b = 0; b < dh.shape(0); ++b) {
+      for (int64_t j = 0; j < dh.shape(1); ++j) dh(b, j) += dq(b, j);
+    }
+  }
+
+ private:
+  reference::Inputs inputs(int64_t t) const {
+    return {.q = token_of<const double>(source_.queries, t),
+            .k = by_heads<const double>(source_.keys, 1),
+            .v = by_heads<const double>(source_.values, 1),
+            .head_gate = source_.head_gate.view<const double, 1>(),
+            .w = source_.w.view<const double, 2>()};
+  }
+  const Source& source_;
+  const SourceGradients& to_;
+};
+
+template <>
+class Looking<float> final : public kernels::Feedback<float> {
+ public:
+  // Steps have the same shapes and strides: one plan serves all. Scratch is its own, as the recurrence has the
+  // context's.
+  Looking(const Source& source, const SourceGradients& to, const Tensor& context, bool back, Parallel& parallel)
+      : source_(source),
+        to_(to),
+        context_(context),
+        parallel_(parallel),
+        plan_(
+            back ? kernels::AttentionPlan::backward(inputs(0), gradients(0, token_of<const float>(context, 0)),
+                                                    source.options)
+                 : kernels::AttentionPlan::forward(inputs(0), outputs(0, token_of<float>(context, 0)), source.options)),
+        workspace_(plan_.workspace_bytes(parallel.threads())) {
+    if (!source.w_query) return;
+    const View<const float, 2> w = source.w_query.view<const float, 2>();
+    query_ = kernels::PackedWeight(back ? w.transposed(0, 1) : w, DType::f32, parallel);
+  }
+
+  void forward(int64_t t, const View<const float, 2>& h, const View<float, 2>& context) noexcept override {
+    const View<float, 2> q = rows_of<float>(source_.queries, t);
+    if (source_.w_query) {
+      kernels::project(h, query_, q, {.b = source_.b_query.view<const float, 1>()}, parallel_);
+    } else {
+      for (int64_t b = 0; b < h.shape(0); ++b) std::copy_n(h.at(b), h.shape(1), q.at(b));
+    }
+    kernels::attention_forward(plan_, inputs(t), outputs(t, as_tokens(context)), workspace_, parallel_);
+  }
+  void backward(int64_t t, const View<const float, 2>& d_context, const View<float, 2>& dh) noexcept override {
+    // The plan was made for the strides of a tensor's tokens.
+    for (int64_t b = 0; b < d_context.shape(0); ++b) {
+      std::copy_n(d_context.at(b), d_context.shape(1), rows_of<float>(to_.context, t).at(b));
+    }
+    kernels::attention_backward(plan_, inputs(t), gradients(t, token_of<const float>(to_.context, t)), workspace_,
+                                parallel_);
+    const View<const float, 2> dq = rows_of<const float>(to_.queries, t);
+    if (source_.w_query) return kernels::project(dq, query_, dh, {.add = true}, parallel_);
+    for (int64_t b = 0; b < dh.shape(0); ++b) {
+      for (int64_t j = 0; j < dh.shape(1); ++j) dh(b, j) += dq(b, j);
+    }
+  }
+
+ private:
+  kernels::AttentionInputs inputs(int64_t t) const {
+    return {.q = token_of<const float>(source_.queries, t),
+            .k = by_heads<const float>(source_.keys, 1),
+            .v = by_heads<const float>(source_.values, 1),
+            .head_gate = source_.head_gate.view<const float, 1>(),
+            .w = source_.w.view<const float, 2>()};
+  }
+  // [B,1,T,2] at token t.
+  template <class T>
+  View<T, 4> stats(int64_t t) const {
+    return View<T, 4>(source_.stats.data<float>(), source_.stats.shape().dims<4>()).slice(2, t, 1);
+  }
+  kernels::AttentionOutputs outputs(int64_t t, const View<float, 4>& context) const {
+    return {.out = context, .stats = stats<float>(t)};
+  }
+  kernels::AttentionGradients gradients(int64_t t, const View<const float, 4>& d_context) const {
+    return {.out = token_of<const float>(context_, t),
+            .stats = stats<const float>(t),
+            .d_out = d_context,
+            .dq = token_of<float>(to_.queries, t),
+            .dk = by_heads<float>(to_.keys, 1),
+            .dv = by_heads<float>(to_.values, 1),
+            .d_head_gate = to_.head_gate.view<float, 1>(),
+            .dw = to_.w.view<float, 2>()};
+  }
+
+  const Source& source_;
+  const SourceGradients& to_;
+  const Tensor& context_;
+  Parallel& parallel_;
+  kernels::AttentionPlan plan_;
+  Workspace workspace_;
+  kernels::PackedWeight query_;
+};
+
+// The states before each token, [B T,H]: h0, and then h but for its last.
+Tensor states_before(const RecurrentCall& call) {
+  const int64_t B = call.h.shape(0), T = call.h.shape(1);
+  const Tensor before = Tensor::zeros_like(call.h);
+  const size_t row = call.h.bytes() / static_cast<size_t>(std::max<int64_t>(1, B * T));
+  for (int64_t b = 0; b < B && T > 0; ++b) {
+    std::byte* to = before.raw() + static_cast<size_t>(b * T) * row;
+    if (call.h0) std::memcpy(to, call.h0.raw() + static_cast<size_t>(b) * row, row);
+    std::memcpy(to + row, call.h.raw() + static_cast<size_t>(b * T) * row, static_cast<size_t>(T - 1) * row);
+  }
+  return before;
+}
+
+// The projection of all queries: its weight's gradient is one product.
+void query_back(const RecurrentCall& call, const Source& source, const Tensor& d_queries, const Backward& backward) {
+  if (!backward.wants(8) && !backward.wants(9)) return;
+  const Tensor before = states_before(call);
+  if (source.in_double()) {
+    return reference::linear_backward({before.view<const double, 2>(), source.w_query.view<const double, 2>(), {}},
+                                      {.dy = d_queries.view<const double, 2>(),
+                                       .dw = backward.to(8).view<double, 2>(),
+                                       .db = backward.to(9).view<double, 1>()},
+                                      kernels::Activation::none);
+  }
+  const View<const float, 2> dy = d_queries.view<const float, 2>();
+  backward.workspace().reserve(kernels::linear_backward_bytes(dy.shape(0), dy.shape(1), kernels::Activation::none));
+  kernels::linear_backward({before.view<const float, 2>(), source.w_query.view<const float, 2>(), {}},
+                           {.dy = dy, .dw = backward.to(8).view<float, 2>(), .db = backward.to(9).view<float, 1>()},
+                           kernels::Activation::none, backward.workspace(), backward.parallel());
+}
+
+template <class T>
+kernels::RecurrentGradients<T> gradients_of(const RecurrentCall& call, const Backward& backward) {
+  kernels::RecurrentGradients<T> grad = call.gradients<T>(backward);
+  grad.d_h = backward.of(0).template view<const T, 3>();
+  grad.d_context = backward.of(1).template view<const T, 3>();
+  grad.d_last_h = backward.of(2).template view<const T, 2>();
+  if (call.last_c) grad.d_last_c = backward.of(3).template view<const T, 2>();
+  return grad;
+}
+
+// The record's inputs from 8 on are w_query, b_query, keys, values, w and head_gate.
+void go_back(const RecurrentCall& call, const Source& source, const Backward& backward) {
+  const SourceGradients to{Tensor::zeros_like(source.queries),
+                           Tensor::like(call.context),
+                           backward.to(10),
+                           backward.to(11),
+                           backward.to(12),
+                           backward.to(13)};
+  if (source.in_double()) {
+    Looking<double> looking(source, to);
+    call.backward(gradients_of<double>(call, backward), &looking);
+  } else {
+    Looking<float> looking(source, to, call.context, true, backward.parallel());
+    call.backward(gradients_of<float>(call, backward), &looking, backward.workspace(), backward.parallel());
+  }
+  query_back(call, source, to.queries, backward);
+}
+
+void check(const AttentiveRecurrenceArguments& a) {
+  constexpr const char* op = "attentive recurrence";
+  check_sequences(op, "values", a.values, {});
+  check_sequences(op, "keys", a.keys, {});
+  check_recurrent(op, a.recurrence, a.values.shape(2));
+  const int64_t B = a.recurrence.x.shape(0), H = a.recurrence.w_hh.shape(1), A = a.keys.shape(2);
+  check_shape(op, "keys", a.keys, {B, a.values.shape(1), A});
+  check_shape(op, "values", a.values, {B, a.keys.shape(1), a.values.shape(2)});
+  if (a.w_query) check_shape(op, "w_query", a.w_query, {A, H});
+  if (!a.w_query && A != H) check_shape(op, "keys", a.keys, {B, a.keys.shape(1), H});
+  if (a.b_query) check_shape(op, "b_query", a.b_query, {A});
+  if (a.w) check_shape(op, "w", a.w, {1, A});
+  if (a.head_gate) check_shape(op, "head_gate", a.head_gate, {1});
+  const std::pair<const char*, const Var*> all[] = {
+      {"keys", &a.keys},       {"values", &a.values}, {"w_query", &a.w_query},
+      {"b_query", &a.b_query}, {"w", &a.w},           {"head_gate", &a.head_gate}};
+  for (const auto& [name, x] : all) check_dtype(op, name, *x, a.recurrence.x.dtype());
+  if (a.recurrence.options.reverse || !a.recurrence.lengths.empty()) {
+    refuse(op, "a recurrence with lengths, or in reverse, came, expected one forward over all tokens");
+  }
+  if (a.attention.dropout.on()) refuse(op, "attention with dropout came, expected none");
+}
+
+}  // namespace
+
+AttentiveRecurrenceResult attentive_recurrence(const Context& context, const AttentiveRecurrenceArguments& a) {
+  check(a);
+  const RecurrentArguments& r = a.recurrence;
+  const int64_t B = r.x.shape(0), T = r.x.shape(1);
+  const RecurrentCall call(r, a.values.shape(2));
+  Source source{a.keys.value(),
+                a.values.value(),
+                a.w_query.value(),
+                a.b_query.value(),
+                a.w.value(),
+                a.head_gate.value(),
+                a.attention,
+                {},
+                {}};
+  source.queries = Tensor::uninitialised({B, T, source.width()}, r.x.dtype());
+  const SourceGradients none;
+  if (source.in_double()) {
+    Looking<double> looking(source, none);
+    call.forward(&looking);
+  } else {
+    source.stats = Tensor::uninitialised({B, 1, T, 2});
+    Looking<float> looking(source, none, call.context, false, context.parallel);
+    call.forward(&looking, context.workspace, context.parallel);
+  }
+  const std::array<Var, 14> inputs{r.x,  r.w_ih,    r.w_hh,    r.b_ih, r.b_hh,   r.peepholes, r.h0,
+                                   r.c0, a.w_query, a.b_query, a.keys, a.values, a.w,         a.head_gate};
+  const bool tracked = std::any_of(inputs.begin(), inputs.end(), [](const Var& x) { return x.tracked(); });
+  AttentiveRecurrenceResult result{call.h, call.context, call.last_h, call.last_c, source.queries, source.stats};
+  if (!context.tape || !tracked) return result;
+  const auto back = [call, source](const Backward& backward) { go_back(call, source, backward); };
+  if (call.last_c) {
+    const auto vars = context.tape->record<4>(inputs, {call.h, call.context, call.last_h, call.last_c}, back);
+    result.h = vars[0], result.context = vars[1], result.last_h = vars[2], result.last_c = vars[3];
+  } else {
+    const auto vars = context.tape->record<3>(inputs, {call.h, call.context, call.last_h}, back);
+    result.h = vars[0], result.context = vars[1], result.last_h = vars[2];
+  }
+  return result;
+}
+
+}  // namespace heed::ops
