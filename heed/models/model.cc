@@ -26,12 +26,65 @@ class TransformerModel final : public Model {
   Var step(nn::Pass& pass, const Tensor& ids, nn::State& state) const override {
     return transformer_.step(pass, ids, state);
   }
+  Task task() const override {
+    const TransformerKind kind = transformer_.options().kind;
+    return kind == TransformerKind::encoder_decoder ? Task::translate
+           : kind == TransformerKind::decoder       ? Task::language
+                                                    : Task::tag;
+  }
   int64_t vocabulary() const override { return transformer_.options().vocabulary; }
   int64_t max_length() const override { return transformer_.options().max_length; }
 
  private:
   Rng rng_;
   Transformer transformer_;
+};
+
+class RnnSeq2SeqModel final : public Model {
+ public:
+  RnnSeq2SeqModel(const ModelOptions& options, uint64_t seed, DType dtype)
+      : rng_(seed, 0x6d6f64656c), rnn_(options.rnn_seq2seq, rng_) {
+    options_ = options;
+    parameters_ = std::make_unique<ParameterStore>(rnn_, dtype);
+  }
+
+  Var logits(nn::Pass& pass, const Tokens& source, const Tokens& target) const override {
+    return rnn_.decode(pass, target, rnn_.encode(pass, source), source);
+  }
+  nn::State begin(nn::Pass& pass, const Tokens& source) const override { return rnn_.begin(pass, source); }
+  Var step(nn::Pass& pass, const Tensor& ids, nn::State& state) const override { return rnn_.step(pass, ids, state); }
+  Task task() const override { return Task::translate; }
+  int64_t vocabulary() const override { return rnn_.options().vocabulary; }
+  int64_t max_length() const override { return rnn_.options().max_length; }
+
+ private:
+  Rng rng_;
+  RnnSeq2Seq rnn_;
+};
+
+class SelfAttentiveModel final : public Model {
+ public:
+  SelfAttentiveModel(const ModelOptions& options, uint64_t seed, DType dtype)
+      : rng_(seed, 0x6d6f64656c), layers_(options.self_attentive, rng_) {
+    options_ = options;
+    parameters_ = std::make_unique<ParameterStore>(layers_, dtype);
+  }
+
+  Var logits(nn::Pass& pass, const Tokens& source, const Tokens&) const override {
+    return layers_.logits(pass, source);
+  }
+  nn::State begin(nn::Pass&, const Tokens&) const override { refuse("begin"); }
+  Var step(nn::Pass&, const Tensor&, nn::State&) const override { refuse("step"); }
+  Task task() const override { return layers_.options().head == SelfAttentiveHead::tags ? Task::tag : Task::classify; }
+  int64_t vocabulary() const override { return layers_.options().vocabulary; }
+  int64_t max_length() const override { return layers_.options().max_length; }
+
+ private:
+  [[noreturn]] static void refuse(const std::string& call) {
+    throw Error("self_attentive: " + call + " was called, expected a model with a target");
+  }
+  Rng rng_;
+  SelfAttentive layers_;
 };
 
 std::string file_in(const std::string& folder, const char* name) {
@@ -47,6 +100,10 @@ std::unique_ptr<Model> make_model(const ModelOptions& options, uint64_t seed, DT
   switch (options.family) {
     case Family::transformer:
       return std::make_unique<TransformerModel>(options, seed, dtype);
+    case Family::rnn_seq2seq:
+      return std::make_unique<RnnSeq2SeqModel>(options, seed, dtype);
+    case Family::self_attentive:
+      return std::make_unique<SelfAttentiveModel>(options, seed, dtype);
   }
   throw Error("model: unknown family");
 }

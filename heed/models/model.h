@@ -6,24 +6,37 @@
 
 #include "heed/autograd/parameter.h"
 #include "heed/base/describe.h"
+#include "heed/models/rnn_seq2seq.h"
+#include "heed/models/self_attentive.h"
 #include "heed/models/transformer.h"
 #include "heed/nn/pass.h"
 #include "heed/nn/state.h"
 
 namespace heed::models {
 
-enum class Family : uint8_t { transformer };
+enum class Family : uint8_t { transformer, rnn_seq2seq, self_attentive };
 
-constexpr auto enum_names(Family) { return std::to_array<EnumName<Family>>({{"transformer", Family::transformer}}); }
+constexpr auto enum_names(Family) {
+  return std::to_array<EnumName<Family>>({{"transformer", Family::transformer},
+                                          {"rnn_seq2seq", Family::rnn_seq2seq},
+                                          {"self_attentive", Family::self_attentive}});
+}
+
+// What a model's logits are of: the next token of a target, or of a text; each token of the source; the whole source.
+enum class Task : uint8_t { translate, language, tag, classify };
 
 // What config.json holds. Only the options of the chosen family count.
 struct ModelOptions {
   Family family{Family::transformer};
   TransformerOptions transformer{};
+  RnnSeq2SeqOptions rnn_seq2seq{};
+  SelfAttentiveOptions self_attentive{};
 
   static void describe(ModelOptions& o, auto&& field) {
     field("family", o.family, "which kind of model");
     field("transformer", o.transformer, "options of a Transformer");
+    field("rnn_seq2seq", o.rnn_seq2seq, "options of a recurrent encoder and decoder");
+    field("self_attentive", o.self_attentive, "options of layers whose states attend to each other");
   }
 };
 
@@ -35,9 +48,11 @@ class Model {
   ParameterStore& parameters() { return *parameters_; }
   const ParameterStore& parameters() const { return *parameters_; }
 
-  // Logits [B,T,V] of what comes after each prefix of the target. A language model has no source.
+  virtual Task task() const = 0;
+  // Logits [B,T,V] of what comes after each prefix of the target. A language model has no source. A tagger's are
+  // [B,S,tags] of the tokens of the source, and those of a classifier [B,1,classes]; neither has a target.
   virtual Var logits(nn::Pass&, const Tokens& source, const Tokens& target) const = 0;
-  // Token by token.
+  // Token by token; throws Error where there is no target.
   virtual nn::State begin(nn::Pass&, const Tokens& source) const = 0;
   virtual Var step(nn::Pass&, const Tensor& ids, nn::State&) const = 0;
   virtual int64_t vocabulary() const = 0;

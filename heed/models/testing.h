@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of models share: shrunken Transformers, and batches for them.
+// What the tests of models share: shrunken Transformers, and batches for any model.
 #include <string>
 #include <vector>
 
@@ -25,14 +25,17 @@ inline TransformerOptions shrunken(TransformerKind kind, Positions positions, No
   return o;
 }
 
+// The name that a config gives a choice.
+template <class E>
+std::string label(E value) {
+  for (const auto& one : enum_names(value)) {
+    if (one.value == value) return std::string(one.name);
+  }
+  return "?";
+}
+
 inline std::string name_of(const TransformerOptions& o) {
-  const auto name = [](auto value) {
-    for (const auto& one : enum_names(value)) {
-      if (one.value == value) return std::string(one.name);
-    }
-    return std::string("?");
-  };
-  std::string text = name(o.kind) + "_norm_" + name(o.norm) + "_" + name(o.positions);
+  std::string text = label(o.kind) + "_norm_" + label(o.norm) + "_" + label(o.positions);
   text += std::string(o.rms ? "_rms" : "") + (o.gelu ? "_gelu" : "") + (o.tied ? "_tied" : "");
   text += std::string(o.outputs ? "_outputs" : "") + (o.kv_heads ? "_grouped" : "");
   std::replace(text.begin(), text.end(), '-', '_');
@@ -69,7 +72,8 @@ inline std::vector<TransformerOptions> every_decoder() {
 
 // A source and a target of which the rows have different lengths.
 struct Batch {
-  Batch(const TransformerOptions& o, int64_t B, int64_t S, int64_t T, Rng& rng) {
+  template <class Options>
+  Batch(const Options& o, int64_t B, int64_t S, int64_t T, Rng& rng) {
     source.ids = draw_tokens({B, S}, o.source_vocabulary ? o.source_vocabulary : o.vocabulary, rng);
     target.ids = draw_tokens({B, T}, o.vocabulary, rng);
     for (int64_t b = 0; b < B; ++b) {

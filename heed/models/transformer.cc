@@ -31,17 +31,6 @@ nn::AttentionOptions attention_options(const TransformerOptions& o, bool cross) 
   return a;
 }
 
-kernels::Mask lengths_mask(const Tokens& tokens) {
-  return tokens.lengths.empty() ? kernels::Mask() : kernels::Mask(kernels::Lengths{tokens.lengths});
-}
-
-void check_ids(const std::string& name, const Tensor& ids) {
-  if (!ids) refuse(name + " is missing, expected token ids");
-  if (ids.shape().rank() == 2 && ids.dtype() == DType::i32) return;
-  refuse(name + " has shape " + to_string(ids.shape()) + " in " + name_of(ids.dtype()) +
-         ", expected token ids [B, tokens] in i32");
-}
-
 }  // namespace
 
 TransformerOptions TransformerOptions::preset(const std::string& name, int64_t vocabulary) {
@@ -148,7 +137,7 @@ Var Transformer::embed(Pass& pass, const nn::Embedding& table, const nn::Embeddi
 
 Var Transformer::encode(Pass& pass, const Tokens& source) const {
   if (options_.kind == TransformerKind::decoder) refuse("encode was called, expected a model with an encoder");
-  check_ids("source", source.ids);
+  check_ids("transformer", "source", source.ids);
   const nn::Embedding& table = source_embedding_.weight.value ? source_embedding_ : embedding_;
   const nn::Embedding& positions = source_positions_.weight.value ? source_positions_ : positions_;
   Var x = embed(pass, table, positions, source.ids, 0);
@@ -160,7 +149,7 @@ Var Transformer::encode(Pass& pass, const Tokens& source) const {
 
 Var Transformer::decode(Pass& pass, const Tokens& target, const Var& memory, const Tokens& source) const {
   if (options_.kind == TransformerKind::encoder) refuse("decode was called, expected a model with a decoder");
-  check_ids("target", target.ids);
+  check_ids("transformer", "target", target.ids);
   const bool cross = options_.kind == TransformerKind::encoder_decoder;
   if (cross != static_cast<bool>(memory)) {
     refuse(cross ? "memory is missing, expected what encode gave" : "memory came, expected none for a decoder alone");
@@ -193,7 +182,7 @@ nn::State Transformer::begin(Pass& pass, const Tokens& source) const {
 
 Var Transformer::step(Pass& pass, const Tensor& ids, nn::State& state) const {
   if (options_.kind == TransformerKind::encoder) refuse("step was called, expected a model with a decoder");
-  check_ids("ids", ids);
+  check_ids("transformer", "ids", ids);
   const size_t with_cross = options_.kind == TransformerKind::encoder_decoder ? decoder_.size() : 0;
   if (state.self.size() != decoder_.size() || state.cross.size() != with_cross) {
     refuse("the state has caches for " + std::to_string(state.self.size()) + " + " +

@@ -6,11 +6,11 @@
 //   ParameterStore parameters(model);
 //   const Var memory = model.encode(pass, source);
 //   const Var logits = model.decode(pass, target, memory, source);
-#include <span>
 #include <string>
 #include <vector>
 
 #include "heed/base/describe.h"
+#include "heed/models/tokens.h"
 #include "heed/nn/attention.h"
 #include "heed/nn/layers.h"
 #include "heed/nn/state.h"
@@ -115,12 +115,6 @@ struct TransformerLayer {
   Var add_part(nn::Pass&, const Var& x, const nn::Norm&, const Part&) const;
   template <class SelfPart, class CrossPart>
   Var run(nn::Pass&, const Var& x, const SelfPart&, const CrossPart&) const;
-};
-
-// Token ids [B,S] and how many of each row are real; lengths are borrowed until the tape has gone back.
-struct Tokens {
-  Tensor ids{};
-  std::span<const int64_t> lengths{};  // empty: all of them
 };
 
 class Transformer {

@@ -1,0 +1,124 @@
+#pragma once
+// Recurrent encoder and decoder, from one fixed vector (Sutskever et al. 2014) to attention in its first forms
+// (Bahdanau et al. 2015, Luong et al. 2015). The encoder reads the source in one direction or both; the decoder begins
+// from its last states, from the mean of all, or from a learned view of all.
+//
+//   query: none      the first state is all the decoder knows of the source
+//          previous  the state before a token looks at the source, and its context goes into the cell with the token
+//          current   the state after a token looks at the source; a whole sequence at once, unless input_feeding puts
+//                    the context of the state before into the cell as well
+//
+//   RnnSeq2Seq model({.vocabulary = V, .width = 256, .query = Query::previous}, rng);
+//   const Var logits = model.decode(pass, target, model.encode(pass, source), source);
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heed/base/describe.h"
+#include "heed/models/tokens.h"
+#include "heed/nn/alignment.h"
+#include "heed/nn/recurrent.h"
+#include "heed/nn/state.h"
+
+namespace heed::models {
+
+enum class Query : uint8_t { none, previous, current };
+enum class FirstState : uint8_t { last, mean, learned };
+enum class Readout : uint8_t { state, context, both };
+
+constexpr auto enum_names(Query) {
+  return std::to_array<EnumName<Query>>(
+      {{"none", Query::none}, {"previous", Query::previous}, {"current", Query::current}});
+}
+constexpr auto enum_names(FirstState) {
+  return std::to_array<EnumName<FirstState>>(
+      {{"last", FirstState::last}, {"mean", FirstState::mean}, {"learned", FirstState::learned}});
+}
+constexpr auto enum_names(Readout) {
+  return std::to_array<EnumName<Readout>>(
+      {{"state", Readout::state}, {"context", Readout::context}, {"both", Readout::both}});
+}
+
+struct RnnSeq2SeqOptions {
+  int64_t vocabulary{0};         // of the target, and of the source where it has none of its own
+  int64_t source_vocabulary{0};  // 0: one vocabulary, and one table of embeddings, for both
+  nn::Cell cell{nn::Cell::gru};
+  int64_t width{256};        // of embeddings, of the encoder's states, and of the decoder's
+  int64_t layers{1};         // of encoder and decoder each; the last of the decoder's is the one that looks
+  bool bidirectional{true};  // the encoder: each direction makes one half of its states
+  FirstState first_state{FirstState::last};
+  Query query{Query::previous};
+  nn::Score score{nn::Score::additive};
+  bool input_feeding{false};  // of query: current; previous always feeds
+  Readout readout{Readout::both};
+  bool tied{false};  // the output projection is the target's table of embeddings
+  float dropout{0.1f};
+  int64_t max_length{1024};  // of a source or target
+
+  static void describe(RnnSeq2SeqOptions& o, auto&& field) {
+    field("vocabulary", o.vocabulary, "tokens of the target", Range::at_least(0));
+    field("source_vocabulary", o.source_vocabulary, "tokens of the source; 0: shared with the target",
+          Range::at_least(0));
+    field("cell", o.cell, "rnn, gru or lstm");
+    field("width", o.width, "of embeddings and states", Range::at_least(1));
+    field("layers", o.layers, "of encoder and decoder each", Range::at_least(1));
+    field("bidirectional", o.bidirectional, "the encoder reads in both directions");
+    field("first_state", o.first_state, "what the decoder begins from");
+    field("query", o.query, "which state looks at the source; none: a fixed context");
+    field("score", o.score, "of attention");
+    field("input_feeding", o.input_feeding, "contexts go into the cell, for query current");
+    field("readout", o.readout, "what the next token is told from");
+    field("tied", o.tied, "output projection and embeddings are one matrix");
+    field("dropout", o.dropout, "of embeddings, between layers, and of what is read out", Range::from_below(0, 1));
+    field("max_length", o.max_length, "of a source or target", Range::at_least(1));
+  }
+};
+
+class RnnSeq2Seq {
+ public:
+  RnnSeq2Seq(const RnnSeq2SeqOptions&, Rng& rng);  // throws Error where options do not fit each other
+
+  const RnnSeq2SeqOptions& options() const { return options_; }
+
+  // What the decoder gets of a source.
+  struct Encoded {
+    Var states{}, keys{};                      // [B,S,width]; keys: what scores read of them, where there is attention
+    std::vector<nn::RecurrentStates> begin{};  // of each layer of the decoder
+  };
+  Encoded encode(nn::Pass&, const Tokens& source) const;
+  // Logits [B,T,V]: row t is what comes after target tokens 0 to t.
+  Var decode(nn::Pass&, const Tokens& target, const Encoded&, const Tokens& source) const;
+
+  // Token by token: begin() once, then step() with the newest tokens [B,n] gives logits [B,n,V]. Inference.
+  nn::State begin(nn::Pass&, const Tokens& source) const;
+  Var step(nn::Pass&, const Tensor& ids, nn::State&) const;
+
+  void visit(auto&& each) {
+    each("embedding", embedding_), each("source_embedding", source_embedding_);
+    each("encoder", encoder_), each("first_query", first_query_);
+    each("first_h", first_h_), each("first_c", first_c_);
+    each("decoder", decoder_), each("decoder_top", top_), each("cross", cross_);
+    each("readout", readout_), each("output", output_);
+  }
+
+ private:
+  bool feeds() const { return options_.query == Query::previous || options_.input_feeding; }
+  std::vector<nn::RecurrentStates> first_states(nn::Pass&, const nn::RecurrentOutput&, const Tokens& source) const;
+  // Logits of what follows; `states` become those after the last token.
+  Var run(nn::Pass&, const Tensor& ids, const Encoded&, const nn::AttentionCall&,
+          std::vector<nn::RecurrentStates>& states) const;
+  void check_length(int64_t tokens) const;
+
+  RnnSeq2SeqOptions options_;
+  nn::Embedding embedding_, source_embedding_;
+  nn::Recurrent encoder_;
+  nn::Embedding first_query_;  // [1,width], of a learned first state
+  nn::Attention first_look_;
+  std::vector<nn::Linear> first_h_, first_c_;  // one a layer
+  nn::Recurrent decoder_;                      // the layers below the last
+  nn::RecurrentDirection top_;
+  nn::Alignment cross_;
+  nn::Linear readout_, output_;
+};
+
+}  // namespace heed::models

@@ -1,0 +1,253 @@
+#include "heed/models/rnn_seq2seq.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "heed/base/testing.h"
+#include "heed/models/model.h"
+#include "heed/models/testing.h"
+
+namespace heed::models {
+namespace {
+
+using heed::testing::error_of;
+using testing::Batch, testing::columns_of, testing::deviation, testing::label, testing::Machine, testing::row_of,
+    testing::same_bits;
+
+// Every query and score, fed and not; the other options take turns.
+std::vector<RnnSeq2SeqOptions> every_variant() {
+  std::vector<RnnSeq2SeqOptions> all;
+  int turn = 0;
+  const auto add = [&](Query query, nn::Score score, bool feeding) {
+    RnnSeq2SeqOptions o{.vocabulary = testing::kVocabulary, .width = 4, .query = query, .score = score};
+    o.input_feeding = feeding;
+    o.cell = static_cast<nn::Cell>(turn % 3);
+    o.first_state = static_cast<FirstState>(turn / 2 % 3);
+    o.bidirectional = turn % 2 == 0;
+    o.layers = turn % 4 == 1 ? 2 : 1;
+    o.tied = turn % 3 == 0;
+    if (turn % 5 < 2) o.source_vocabulary = testing::kSourceVocabulary;
+    o.readout = query == Query::none ? Readout::state : static_cast<Readout>(turn % 3);
+    if (query == Query::current && !feeding && o.readout == Readout::state) o.readout = Readout::both;
+    o.dropout = 0.2f, o.max_length = 64;
+    ++turn;
+    all.push_back(o);
+  };
+  for (int cell = 0; cell < 3; ++cell) add(Query::none, nn::Score::dot, false);
+  for (const auto& score : enum_names(nn::Score{})) {
+    for (int again = 0; again < 2; ++again) add(Query::previous, score.value, false);
+    add(Query::current, score.value, false);
+    add(Query::current, score.value, true);
+  }
+  return all;
+}
+
+std::string text_of(const RnnSeq2SeqOptions& o) {
+  return label(o.cell) + "_query_" + label(o.query) + (o.query == Query::none ? "" : "_" + label(o.score)) +
+         (o.input_feeding ? "_fed" : "") + "_readout_" + label(o.readout) + "_first_" + label(o.first_state) +
+         (o.bidirectional ? "_both_ways" : "") + (o.layers > 1 ? "_layers" : "") + (o.tied ? "_tied" : "") +
+         (o.source_vocabulary ? "_sources" : "");
+}
+
+Var run(const RnnSeq2Seq& model, nn::Pass& pass, const Batch& batch) {
+  return model.decode(pass, batch.target, model.encode(pass, batch.source), batch.source);
+}
+
+class RnnSeq2SeqVariant : public ::testing::TestWithParam<RnnSeq2SeqOptions> {
+ protected:
+  Machine machine;
+  nn::Pass pass = machine.pass();
+  Rng rng{21};
+  RnnSeq2Seq model{GetParam(), rng};
+  ParameterStore store{model};
+  void SetUp() override { testing::scatter(store, 21); }
+};
+
+TEST_P(RnnSeq2SeqVariant, HasExactGradients) {
+  const RnnSeq2SeqOptions options = GetParam();
+  const Batch batch(options, 2, 4, 3, rng);
+  const auto make = [&] {
+    Rng weights(12);
+    return RnnSeq2Seq(options, weights);
+  };
+  const auto use = [&](const RnnSeq2Seq& made, nn::Pass& run_pass, std::span<const Var>) {
+    return run(made, run_pass, batch);
+  };
+  // There and back through the longest way: each token of source and target, each layer, with sums over inputs and
+  // states (8), gates (16), keys (4) and scores (4); the readout and the output.
+  const double additions = 2.0 * static_cast<double>((4 + 3) * options.layers) * (8 + 4 + 16 + 8 + 10) + 60;
+  testing::check_layer(make, {}, use, {.training = true, .additions = additions, .seed = 13});
+}
+
+TEST_P(RnnSeq2SeqVariant, StepsGiveTheLogitsOfTheWhole) {
+  constexpr int64_t T = 9;
+  const Batch batch(GetParam(), 3, 6, T, rng);
+  const Tensor whole = run(model, pass, batch).value();
+  nn::State state = model.begin(pass, batch.source);
+  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {2, 7}, {7, 8}, {8, 9}}) {
+    const Tensor logits = model.step(pass, columns_of(batch.target.ids, begin, end), state).value();
+    for (int64_t t = begin; t < end; ++t) {
+      EXPECT_LE(deviation(row_of(logits, t - begin), row_of(whole, t)), 1e-5) << "token " << t;
+    }
+  }
+  EXPECT_EQ(state.length, T);
+}
+
+TEST_P(RnnSeq2SeqVariant, ReorderedHypothesesGoOn) {
+  const Batch batch(GetParam(), 3, 5, 4, rng);
+  nn::State state = model.begin(pass, batch.source), same = state;
+  for (int64_t t = 0; t < 4; ++t) {
+    const Tensor ids = columns_of(batch.target.ids, t, t + 1);
+    model.step(pass, ids, state), model.step(pass, ids, same);
+  }
+  const std::vector<int64_t> parents{2, 0, 0, 1};
+  state.reorder(parents);
+  const Tensor next = Tensor::of({4, 1}, std::vector<int32_t>{1, 1, 1, 1});
+  const Tensor got = model.step(pass, next, state).value();
+  const Tensor want = model.step(pass, Tensor::of({3, 1}, std::vector<int32_t>{1, 1, 1}), same).value();
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_LE(deviation(got.slice(i, 1), want.slice(parents[static_cast<size_t>(i)], 1)), 1e-5) << i;
+  }
+}
+
+TEST_P(RnnSeq2SeqVariant, NeverPeeks) {
+  constexpr int64_t T = 7;
+  Batch batch(GetParam(), 2, 5, T, rng);
+  const Tensor before = run(model, pass, batch).value();
+  for (int64_t i = 0; i < T; ++i) {
+    const Tensor ids = batch.target.ids, other = ids.clone();
+    for (int64_t b = 0; b < 2; ++b) {
+      for (int64_t t = i; t < T; ++t) {
+        int32_t& id = other.data<int32_t>()[b * T + t];
+        id = (id + 1) % testing::kVocabulary;
+      }
+    }
+    batch.target.ids = other;
+    const Tensor after = run(model, pass, batch).value();
+    for (int64_t t = 0; t < i; ++t) EXPECT_TRUE(same_bits(row_of(after, t), row_of(before, t))) << i << ", row " << t;
+    batch.target.ids = ids;
+  }
+}
+
+TEST_P(RnnSeq2SeqVariant, WhatStandsInPaddingDoesNotMatter) {
+  constexpr int64_t B = 3, S = 6;
+  const Batch batch(GetParam(), B, S, 4, rng);
+  const Tensor before = run(model, pass, batch).value();
+  for (int64_t b = 0; b < B; ++b) {
+    for (int64_t s = batch.source_lengths[b]; s < S; ++s) {
+      int32_t& id = batch.source.ids.data<int32_t>()[b * S + s];
+      id = (id + 1) % testing::kVocabulary;
+    }
+  }
+  EXPECT_TRUE(same_bits(run(model, pass, batch).value(), before));
+}
+
+struct Listener : nn::Observer {
+  std::vector<std::string> told;
+  void attention(const nn::AttentionEvent& e) override {
+    told.push_back(e.path + " " + nn::name_of(e.role) + " " + std::to_string(e.position) + " " +
+                   to_string(e.inputs.q.shape()) + (e.stats ? "" : " without stats"));
+  }
+};
+
+TEST_P(RnnSeq2SeqVariant, TellsAnObserver) {
+  const Batch batch(GetParam(), 2, 5, 4, rng);
+  Listener listener;
+  pass.observer = &listener;
+  run(model, pass, batch);
+  std::vector<std::string> expected;
+  if (GetParam().first_state == FirstState::learned) expected.push_back("decoder.first cross 0 [2, 1, 1, 4]");
+  if (GetParam().query != Query::none) expected.push_back("decoder.cross cross 0 [2, 1, 4, 4]");
+  EXPECT_EQ(listener.told, expected);
+  nn::State state = model.begin(pass, batch.source);
+  model.step(pass, columns_of(batch.target.ids, 0, 1), state);
+  listener.told.clear();
+  model.step(pass, columns_of(batch.target.ids, 1, 2), state);
+  if (GetParam().query != Query::none) {
+    EXPECT_EQ(listener.told, std::vector<std::string>{"decoder.cross cross 1 [2, 1, 1, 4]"});
+  }
+}
+
+TEST_P(RnnSeq2SeqVariant, ComesBackFromItsFolder) {
+  heed::testing::TemporaryFolder folder;
+  ModelOptions options;
+  options.family = Family::rnn_seq2seq, options.rnn_seq2seq = GetParam();
+  const auto made = make_model(options, 5);
+  save_model(*made, folder.file("model"));
+  const auto loaded = load_model(folder.file("model"));
+  EXPECT_EQ(loaded->task(), Task::translate);
+  const Batch batch(GetParam(), 2, 4, 3, rng);
+  EXPECT_TRUE(same_bits(loaded->logits(pass, batch.source, batch.target).value(),
+                        made->logits(pass, batch.source, batch.target).value()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RnnSeq2SeqVariant, ::testing::ValuesIn(every_variant()),
+                         [](const auto& one) { return std::to_string(one.index) + "_" + text_of(one.param); });
+
+// What the dot model looks with is parameter-free attention: queries are the decoder's states, keys and values the
+// encoder's, and the scale is 1.
+TEST(RnnSeq2Seq, DotAttentionIsParameterFreeAttention) {
+  Machine machine;
+  nn::Pass pass = machine.pass();
+  Rng rng(3);
+  constexpr int64_t W = 6;
+  nn::Alignment alignment(nn::Score::dot, "decoder.cross", W, W, rng);
+  const nn::Attention free({.width = W, .score = nn::Score::dot, .projections = false}, "free", rng);
+  const Var states = nn::normal({2, 5, W}, 1, rng), source = nn::normal({2, 7, W}, 1, rng);
+  const std::vector<int64_t> lengths{7, 4};
+  const nn::AttentionCall call{nn::AttentionRole::cross, kernels::Lengths{lengths}};
+  EXPECT_TRUE(same_bits(alignment(pass, states, alignment.keys(pass, source), source, call).value(),
+                        free(pass, states, source, call).value()));
+  EXPECT_TRUE(ParameterStore(alignment).entries().empty());
+
+  struct : nn::Observer {
+    void attention(const nn::AttentionEvent& e) override {
+      EXPECT_EQ(e.inputs.k.data(), e.inputs.v.data());
+      EXPECT_EQ(e.options.scale, 1.0f);
+    }
+  } checks;
+  pass.observer = &checks;
+  RnnSeq2SeqOptions o{.vocabulary = testing::kVocabulary, .width = 4, .query = Query::current};
+  o.score = nn::Score::dot;
+  const RnnSeq2Seq model(o, rng);
+  run(model, pass, Batch(o, 2, 5, 4, rng));
+}
+
+TEST(RnnSeq2Seq, SaysWhatDoesNotFit) {
+  const auto made = [](const auto& change) {
+    RnnSeq2SeqOptions o{.vocabulary = 5, .width = 4};
+    change(o);
+    Rng rng(1);
+    return error_of([&] { RnnSeq2Seq(o, rng); });
+  };
+  EXPECT_EQ(made([](auto&) {}), "no error");
+  EXPECT_EQ(made([](auto& o) { o.vocabulary = 0; }), "rnn_seq2seq: vocabulary is 0, expected 1 or more");
+  EXPECT_EQ(made([](auto& o) { o.width = 5; }), "recurrent: width is 5, expected an even one for two directions");
+  EXPECT_EQ(made([](auto& o) { o.query = Query::none; }),
+            "rnn_seq2seq: readout is both, expected state where query is none");
+  EXPECT_EQ(made([](auto& o) { o.input_feeding = true; }),
+            "rnn_seq2seq: input_feeding is on, expected it off where query is not current");
+  Machine machine;
+  nn::Pass pass = machine.pass();
+  Rng rng(1);
+  const RnnSeq2Seq model({.vocabulary = 5, .width = 4, .max_length = 3}, rng);
+  EXPECT_EQ(error_of([&] {
+              model.encode(pass, {Tensor::zeros({2, 3})});
+            }),
+            "rnn_seq2seq: source has shape [2, 3] in f32, expected token ids [B, tokens] in i32");
+  EXPECT_EQ(error_of([&] {
+              model.encode(pass, {Tensor::zeros({2, 4}, DType::i32)});
+            }),
+            "rnn_seq2seq: a row of 4 tokens came, expected at most 3 (max_length)");
+  nn::State empty;
+  EXPECT_EQ(error_of([&] {
+              model.step(pass, Tensor::zeros({2, 1}, DType::i32), empty);
+            }),
+            "rnn_seq2seq: the state has 0 tensors, expected 1, as begin gives them");
+}
+
+}  // namespace
+}  // namespace heed::models

@@ -1,0 +1,149 @@
+#include "heed/models/self_attentive.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "heed/base/testing.h"
+#include "heed/models/model.h"
+#include "heed/models/testing.h"
+
+namespace heed::models {
+namespace {
+
+using heed::testing::error_of;
+using testing::Batch, testing::deviation, testing::label, testing::Machine, testing::same_bits;
+
+// Every base layer with every score, heads and directions in turn; and one without attention.
+std::vector<SelfAttentiveOptions> every_variant() {
+  std::vector<SelfAttentiveOptions> all;
+  int turn = 0;
+  for (const auto& base : enum_names(BaseLayer{})) {
+    for (const auto& score : enum_names(nn::Score{})) {
+      SelfAttentiveOptions o{.vocabulary = testing::kVocabulary, .outputs = 3, .base = base.value, .width = 4};
+      o.score = score.value;
+      o.head = static_cast<SelfAttentiveHead>(turn % 2);
+      o.bidirectional = turn / 2 % 2;
+      o.blocks = 1 + turn / 3 % 2;
+      o.attention = turn % 11 != 10;
+      o.dropout = 0.2f, o.max_length = 20;
+      ++turn;
+      all.push_back(o);
+    }
+  }
+  return all;
+}
+
+std::string text_of(const SelfAttentiveOptions& o) {
+  return label(o.base) + "_" + (o.attention ? label(o.score) : "alone") + "_" + label(o.head) + "_" +
+         std::to_string(o.blocks) + (o.bidirectional ? "_both_ways" : "");
+}
+
+struct Source : Batch {
+  Source(const SelfAttentiveOptions& o, int64_t B, int64_t S, Rng& rng) : Batch(Sizes{o.vocabulary}, B, S, 1, rng) {}
+  struct Sizes {
+    int64_t vocabulary, source_vocabulary = 0;
+  };
+};
+
+class SelfAttentiveVariant : public ::testing::TestWithParam<SelfAttentiveOptions> {
+ protected:
+  Machine machine;
+  nn::Pass pass = machine.pass();
+  Rng rng{31};
+  SelfAttentive model{GetParam(), rng};
+  ParameterStore store{model};
+  void SetUp() override { testing::scatter(store, 31); }
+};
+
+TEST_P(SelfAttentiveVariant, HasExactGradients) {
+  const SelfAttentiveOptions options = GetParam();
+  const Source batch(options, 2, 4, rng);
+  const auto make = [&] {
+    Rng weights(12);
+    return SelfAttentive(options, weights);
+  };
+  const auto use = [&](const SelfAttentive& made, nn::Pass& run_pass, std::span<const Var>) {
+    return made.logits(run_pass, batch.source);
+  };
+  // Of each token and block: sums over inputs (8), states (4), gates (16), scores (8) and keys (4). Scores without a
+  // scale are as large as ten, and as much more felt.
+  const double additions = 2.0 * static_cast<double>(4 * options.blocks) * (12 + 16 + 12 + 10) * 2 + 60;
+  testing::check_layer(make, {}, use, {.training = true, .additions = additions, .seed = 13});
+}
+
+TEST_P(SelfAttentiveVariant, WhatStandsInPaddingDoesNotMatter) {
+  constexpr int64_t B = 3, S = 6;
+  const Source batch(GetParam(), B, S, rng);
+  const Tensor before = model.logits(pass, batch.source).value();
+  for (int64_t b = 0; b < B; ++b) {
+    for (int64_t s = batch.source_lengths[b]; s < S; ++s) {
+      int32_t& id = batch.source.ids.data<int32_t>()[b * S + s];
+      id = (id + 1) % testing::kVocabulary;
+    }
+  }
+  const Tensor after = model.logits(pass, batch.source).value();
+  const int64_t rows = before.shape(1), width = before.shape(2);
+  for (int64_t b = 0; b < B; ++b) {
+    const int64_t real = rows == 1 ? 1 : batch.source_lengths[b];
+    const auto part = [&](const Tensor& x) { return x.slice(b, 1).reshaped({rows, width}).slice(0, real); };
+    EXPECT_TRUE(same_bits(part(after), part(before))) << "row " << b;
+  }
+}
+
+TEST_P(SelfAttentiveVariant, TellsAnObserverOfEachBlock) {
+  struct : nn::Observer {
+    std::vector<std::string> told;
+    void attention(const nn::AttentionEvent& e) override { told.push_back(e.path + " " + nn::name_of(e.role)); }
+  } listener;
+  pass.observer = &listener;
+  model.logits(pass, Source(GetParam(), 2, 5, rng).source);
+  std::vector<std::string> expected;
+  for (int64_t i = 0; GetParam().attention && i < GetParam().blocks; ++i) {
+    expected.push_back("blocks." + std::to_string(i) + ".self self");
+  }
+  EXPECT_EQ(listener.told, expected);
+}
+
+TEST_P(SelfAttentiveVariant, ComesBackFromItsFolder) {
+  heed::testing::TemporaryFolder folder;
+  ModelOptions options;
+  options.family = Family::self_attentive, options.self_attentive = GetParam();
+  const auto made = make_model(options, 5);
+  save_model(*made, folder.file("model"));
+  const auto loaded = load_model(folder.file("model"));
+  EXPECT_EQ(loaded->task(), GetParam().head == SelfAttentiveHead::tags ? Task::tag : Task::classify);
+  const Source batch(GetParam(), 2, 4, rng);
+  EXPECT_TRUE(same_bits(loaded->logits(pass, batch.source, {}).value(), made->logits(pass, batch.source, {}).value()));
+  EXPECT_EQ(error_of([&] { loaded->begin(pass, batch.source); }),
+            "self_attentive: begin was called, expected a model with a target");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SelfAttentiveVariant, ::testing::ValuesIn(every_variant()),
+                         [](const auto& one) { return std::to_string(one.index) + "_" + text_of(one.param); });
+
+// With no base layer and the dot score, c is softmax(x x^T) x of the embeddings: parameter-free self-attention.
+TEST(SelfAttentive, WithoutABaseLayerIsParameterFree) {
+  Rng rng(2);
+  SelfAttentive model({.vocabulary = 7, .outputs = 2, .base = BaseLayer::none, .width = 4, .score = nn::Score::dot},
+                      rng);
+  const ParameterStore store(model);
+  EXPECT_EQ(store.entries().size(), 3u);  // the embeddings, and the output's weight and bias
+  EXPECT_TRUE(store.find("output.weight")->value.shape() == Shape({2, 8}));
+}
+
+TEST(SelfAttentive, SaysWhatDoesNotFit) {
+  const auto made = [](const auto& change) {
+    SelfAttentiveOptions o{.vocabulary = 5, .outputs = 3, .width = 4};
+    change(o);
+    Rng rng(1);
+    return error_of([&] { SelfAttentive(o, rng); });
+  };
+  EXPECT_EQ(made([](auto&) {}), "no error");
+  EXPECT_EQ(made([](auto& o) { o.outputs = 0; }), "self_attentive: outputs is 0, expected 1 or more");
+  EXPECT_EQ(made([](auto& o) { o.base = BaseLayer::conv1d, o.taps = 4; }), "conv1d: taps is 4, expected an odd number");
+}
+
+}  // namespace
+}  // namespace heed::models

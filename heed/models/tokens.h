@@ -1,0 +1,25 @@
+#pragma once
+// What models are given: token ids, and how many of each row are real.
+#include <span>
+#include <string>
+
+#include "heed/kernels/attention/mask.h"
+#include "heed/tensor/tensor.h"
+
+namespace heed::models {
+
+// Token ids [B,S] and how many of each row are real; lengths are borrowed until the tape has gone back.
+struct Tokens {
+  Tensor ids{};
+  std::span<const int64_t> lengths{};  // empty: all of them
+};
+
+// The real ones are seen, the others not.
+inline kernels::Mask lengths_mask(const Tokens& tokens) {
+  return tokens.lengths.empty() ? kernels::Mask() : kernels::Mask(kernels::Lengths{tokens.lengths});
+}
+
+// Throws Error, which begins with the model's name.
+void check_ids(const std::string& model, const std::string& name, const Tensor& ids);
+
+}  // namespace heed::models

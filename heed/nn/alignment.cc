@@ -1,0 +1,77 @@
+#include "heed/nn/alignment.h"
+
+#include <utility>
+
+#include "heed/base/error.h"
+
+namespace heed::nn {
+
+Alignment::Alignment(Score kind, std::string name, int64_t width, int64_t source_width, Rng& rng)
+    : score(kind), path(std::move(name)) {
+  if ((score == Score::dot || score == Score::scaled) && width != source_width) {
+    throw Error("attention '" + path + "': source_width is " + std::to_string(source_width) + ", expected " +
+                std::to_string(width) + " for a dot product with the queries");
+  }
+  if (score == Score::bilinear) query = Linear(width, source_width, rng, false);
+  if (score == Score::additive) {
+    query = Linear(width, width, rng);
+    key = Linear(source_width, width, rng, false);
+    w = {uniform({1, width}, std::sqrt(3.0 / static_cast<double>(width)), rng)};
+  }
+}
+
+Var Alignment::keys(Pass& pass, const Var& source) const {
+  return score == Score::additive ? key(pass, source) : source;
+}
+
+ops::AttentionArguments Alignment::arguments(Pass& pass, const Var& keys, const Var& source,
+                                             const AttentionCall& call) const {
+  ops::AttentionArguments a{.k = keys, .v = source};
+  a.options.mask = call.mask;
+  if (score != Score::scaled) a.options.scale = 1;
+  if (score == Score::additive) a.w = pass.use(w);
+  if (pass.observer) a.head_gate = pass.observer->head_gate(path, 1);
+  return a;
+}
+
+void Alignment::tell(Pass& pass, const ops::AttentionArguments& a, const Tensor& stats,
+                     const AttentionCall& call) const {
+  if (!pass.observer) return;
+  const kernels::AttentionInputs inputs = ops::attention_inputs(a);
+  pass.observer->attention({path, call.role, call.position, inputs, stats, a.options});
+}
+
+Var Alignment::operator()(Pass& pass, const Var& x, const Var& keys, const Var& source,
+                          const AttentionCall& call) const {
+  ops::AttentionArguments a = arguments(pass, keys, source, call);
+  a.q = query.weight.value ? query(pass, x) : x;
+  const ops::AttentionResult result = ops::attention(pass, a);
+  tell(pass, a, result.stats, call);
+  return result.out;
+}
+
+ops::AttentiveRecurrenceResult Alignment::recurrence(Pass& pass, const ops::RecurrentArguments& recurrence,
+                                                     const Var& keys, const Var& source,
+                                                     const AttentionCall& call) const {
+  ops::AttentionArguments a = arguments(pass, keys, source, call);
+  const ops::AttentiveRecurrenceResult result = ops::attentive_recurrence(pass, {.recurrence = recurrence,
+                                                                                 .keys = a.k,
+                                                                                 .values = a.v,
+                                                                                 .w_query = pass.use(query.weight),
+                                                                                 .b_query = pass.use(query.bias),
+                                                                                 .w = a.w,
+                                                                                 .head_gate = a.head_gate,
+                                                                                 .attention = a.options});
+  a.q = result.queries;
+  tell(pass, a, result.stats, call);
+  return result;
+}
+
+Var mean_of_tokens(Pass& pass, const Var& x, std::span<const int64_t> lengths) {
+  // Weights of equal scores are equal.
+  ops::AttentionArguments a{.q = Tensor::zeros({x.shape(0), 1, x.shape(2)}, x.dtype()), .k = x, .v = x};
+  if (!lengths.empty()) a.options.mask.lengths = kernels::Lengths{lengths};
+  return ops::reshape(pass, ops::attention(pass, a).out, {x.shape(0), x.shape(2)});
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,42 @@
+#pragma once
+// Attention as recurrent models have it: one head, a score, and the source's own states as values. The queries are
+// states of a whole sequence at once, or each the state before a token, whose context then goes into the cell.
+//
+//   dot q . h   scaled q . h / sqrt(width)   bilinear q W . h   additive w . tanh(W q + U h + b)
+#include <span>
+#include <string>
+
+#include "heed/nn/attention.h"
+#include "heed/ops/attentive_recurrence.h"
+
+namespace heed::nn {
+
+struct Alignment {
+  Score score = Score::dot;
+  std::string path;   // told to observers: "decoder.cross"
+  Linear query, key;  // bilinear has a query's, additive both
+  Parameter w;        // [1,width], additive
+
+  Alignment() = default;
+  // Throws Error where widths differ that a score compares as they are.
+  Alignment(Score score, std::string path, int64_t width, int64_t source_width, Rng& rng);
+
+  // What the scores read of a source [B,S,source_width]: made once.
+  Var keys(Pass&, const Var& source) const;
+  // Contexts [B,T,source_width] of x [B,T,width].
+  Var operator()(Pass&, const Var& x, const Var& keys, const Var& source, const AttentionCall&) const;
+  // A recurrence that is fed with its contexts: w_ih [G H,I + source_width].
+  ops::AttentiveRecurrenceResult recurrence(Pass&, const ops::RecurrentArguments&, const Var& keys, const Var& source,
+                                            const AttentionCall&) const;
+
+  void visit(auto&& each) { each("query", query), each("key", key), each("w", w); }
+
+ private:
+  ops::AttentionArguments arguments(Pass&, const Var& keys, const Var& source, const AttentionCall&) const;
+  void tell(Pass&, const ops::AttentionArguments&, const Tensor& stats, const AttentionCall&) const;
+};
+
+// The mean [B,width] of the tokens of each row of x [B,T,width]; lengths are borrowed, empty: all.
+Var mean_of_tokens(Pass&, const Var& x, std::span<const int64_t> lengths);
+
+}  // namespace heed::nn
