@@ -17,6 +17,7 @@
 #include "heed/base/parallel.h"
 #include "heed/decode/evaluate.h"
 #include "heed/decode/pronouns.h"
+#include "heed/decode/tag.h"
 #include "heed/decode/weights.h"
 #include "heed/text/grammar/agreement.h"
 
@@ -31,7 +32,8 @@ constexpr const char* kHelp =
 Of what the model writes: BLEU and chrF as sacreBLEU computes them, and how many sentences are the reference to the
 letter. Of the references, given to the model word by word: perplexity, and how many tokens it would have chosen. Where
 gold alignments stand beside the TSV file (.align, as heed corpus --split writes them) or are named, also the alignment
-error rate of its cross-attention. A language model has perplexity and token accuracy alone.
+error rate of its cross-attention. A language model has perplexity and token accuracy alone, a tagger the share of
+right tags.
 
 --pronouns says how often a pronoun's translation has the gender of the noun that it stands for, and for each head of
 the encoder, how often the noun it looks at most is that noun, from the pronoun and from the word whose translation
@@ -121,6 +123,7 @@ struct Command {
     Workspace workspace;
     nn::Pass pass{{parallel, workspace}};
     pass.observer = &switch_;
+    if (opened_.model->task() == models::Task::tag) return report_tags(pass);
     const auto judged = decode::judge_pairs(pass, *opened_.model, *opened_.tokenizer, corpus_, options,
                                             [this](int64_t done) { show_progress(done); });
     switch_.check_found();
@@ -134,7 +137,7 @@ struct Command {
 
  private:
   void read() {
-    const bool language = opened_.is_language_model();
+    const bool language = opened_.model->task() == models::Task::language;
     if (language && (pronouns || !alignments.empty())) {
       throw Error(folder + ": is a language model, which has no translations to look at");
     }
@@ -142,7 +145,10 @@ struct Command {
     corpus_ = text::read_tsv(
         data, language ? text::TsvOptions{0, trained.source_column, trained.tokenizer.lowercase}
                        : text::TsvOptions{trained.source_column, trained.target_column, trained.tokenizer.lowercase});
-    if (language) return;
+    if (opened_.model->task() == models::Task::tag && (pronouns || !alignments.empty())) {
+      throw Error(folder + ": is a tagger, which has no translations to look at");
+    }
+    if (opened_.model->task() != models::Task::translate) return;
     const std::string usual = beside(data, ".align");
     if (alignments.empty() && (pronouns || std::filesystem::exists(usual))) alignments = usual;
     if (alignments.empty()) return;
@@ -169,6 +175,22 @@ struct Command {
         throw Error(fmt::format("{}:{}: {}", data, pair.line, error.what()));
       }
     }
+  }
+
+  void report_tags(nn::Pass& pass) const {
+    const decode::TagScores scores =
+        decode::score_tags(pass, *opened_.model, *opened_.tokenizer, *opened_.tags, corpus_);
+    switch_.check_found();
+    if (json) {
+      const Json result{{"sentences", scores.sentences},
+                        {"tokens", scores.tokens},
+                        {"right", scores.right},
+                        {"whole_sentences", scores.whole}};
+      return print("{}\n", result.dump(2));
+    }
+    print("{} sentences, {} words: {:.2f} % of the tags are right, and all of them in {:.2f} % of the sentences\n",
+          scores.sentences, scores.tokens, percent(scores.right, scores.tokens),
+          percent(scores.whole, scores.sentences));
   }
 
   void show_progress(int64_t done) const {
@@ -235,7 +257,7 @@ struct Command {
         seen.pronouns, seen.agreeing);
     for (const decode::PronounHead& head : seen.heads) {
       print("  {:<24} {:>5.1f} % {:>5.1f} %\n", fmt::format("{}.{}", head.layer, head.head),
-                 percent(head.found, seen.pronouns), percent(head.found_from_agreeing, seen.agreeing));
+            percent(head.found, seen.pronouns), percent(head.found_from_agreeing, seen.agreeing));
     }
     print("  {:<24} {:>5.1f} %\n", "any noun",
           100 * seen.by_chance / static_cast<double>(std::max<int64_t>(1, seen.pronouns)));

@@ -65,7 +65,7 @@ struct Command {
     flags.apply(fields());
     if (!head.empty() && word.empty()) throw Error("--head came without --word, expected the word that looks");
     opened_ = open_model(folder);
-    if (opened_.is_language_model()) throw Error(folder + ": is a language model, expected one that translates");
+    opened_.expect(models::Task::translate);
     parallel_ = std::make_unique<Parallel>(threads);
     for (const std::string& sentence : sentences) explain(sentence);
     if (!sentences.empty()) return;
@@ -149,7 +149,7 @@ struct Command {
     for (size_t i = 0; i < chosen->look.size(); ++i) {
       const auto bar = static_cast<size_t>(chosen->look[i] * kBar + 0.5);
       print("  {}  {:.2f}{}{}\n", padded(name_of(words, i), width), chosen->look[i], bar ? "  " : "",
-                 std::string(bar, '#'));
+            std::string(bar, '#'));
     }
   }
 

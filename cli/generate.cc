@@ -37,9 +37,7 @@ struct Command {
   void run() {
     flags.apply(fields());
     const ModelFolder opened = open_model(folder);
-    if (!opened.is_language_model()) {
-      throw Error(folder + ": is a model that translates, expected a language model; see heed translate");
-    }
+    opened.expect(models::Task::language);
     const std::vector<int32_t> ids = opened.encode(prompt, "--prompt");
     Tensor prefix;
     if (!ids.empty()) prefix = Tensor::of({1, std::ssize(ids)}, std::span<const int32_t>(ids));

@@ -14,6 +14,7 @@
 #include "cli/generate.h"
 #include "cli/info.h"
 #include "cli/output.h"
+#include "cli/tag.h"
 #include "cli/train.h"
 #include "cli/translate.h"
 #include "heed/io/nearest.h"
@@ -87,6 +88,7 @@ int run(int argc, char** argv) {
   add_translate(heed, action);
   add_evaluate(heed, action);
   add_explain(heed, action);
+  add_tag(heed, action);
   add_generate(heed, action);
   add_info(heed, action);
   add_bench(heed, action);

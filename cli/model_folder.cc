@@ -23,13 +23,23 @@ std::vector<int32_t> ModelFolder::encode(const std::string& text, const std::str
   return ids;
 }
 
-bool ModelFolder::is_language_model() const {
-  return model->options().transformer.kind == models::TransformerKind::decoder;
+void ModelFolder::expect(models::Task task) const {
+  struct Words {
+    const char *what, *command;
+  };
+  constexpr Words kWords[] = {{"a model that translates", "heed translate"},
+                              {"a language model", "heed generate"},
+                              {"a tagger", "heed tag"},
+                              {"a classifier", "a program of your own"}};
+  const auto words = [&](models::Task each) { return kWords[static_cast<size_t>(each)]; };
+  if (model->task() == task) return;
+  throw Error(fmt::format("{}: is {}, expected {}; see {}", folder, words(model->task()).what, words(task).what,
+                          words(model->task()).command));
 }
 
 ModelFolder open_model(const std::string& folder, const std::string& flag) {
   if (folder.empty()) throw Error(flag + " is missing, expected a folder that heed train made");
-  ModelFolder opened{models::load_model(folder), nullptr, {}};
+  ModelFolder opened{folder, models::load_model(folder), nullptr, nullptr, {}};
   const std::string options = (std::filesystem::path(folder) / "train.json").string();
   if (std::filesystem::exists(options)) io::read_config(options, opened.trained);
   const std::string path = (std::filesystem::path(folder) / "tokenizer").string();
@@ -37,6 +47,9 @@ ModelFolder open_model(const std::string& folder, const std::string& flag) {
   if (opened.tokenizer->size() != opened.model->vocabulary()) {
     throw Error(fmt::format("{}: has {} tokens, expected {} as the model has", path, opened.tokenizer->size(),
                             opened.model->vocabulary()));
+  }
+  if (opened.model->task() == models::Task::tag) {
+    opened.tags = text::load_tokenizer((std::filesystem::path(folder) / "tags").string());
   }
   return opened;
 }

@@ -12,13 +12,15 @@
 namespace heed::cli {
 
 struct ModelFolder {
+  std::string folder;
   std::unique_ptr<models::Model> model;
-  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::unique_ptr<text::Tokenizer> tokenizer, tags;  // tags: of a tagger alone
   train::RunOptions trained;  // what it was trained with; the usual options where the folder does not tell
 
   // The text as ids; throws Error, with `place`, where it is longer than the model can take.
   std::vector<int32_t> encode(const std::string& text, const std::string& place) const;
-  bool is_language_model() const;
+  // Throws Error, with the command to use instead, where the model does something else.
+  void expect(models::Task) const;
 };
 
 // `flag` is what was to name the folder. Throws Error where it is missing or broken, or its parts do not belong

@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
+#include "heed/train/preset.h"
 #include "heed/train/run.h"
 
 namespace heed::cli {
@@ -25,8 +26,9 @@ constexpr const char* kHelp =
 The folder holds the best model by dev loss (config.json, model.safetensors, tokenizer), a checkpoint to go on from,
 log.jsonl, its picture curve.html, and a README.md. With --stop-on bleu the best is the one whose greedy translations of
 the dev set are; --patience stops when nothing gets better; --average N tries, at the end, the mean of the last N
-evaluated models, and keeps it if it is better than any one. Ctrl-C saves and stops; --resume DIR goes on to the same bits as a run that was never
-stopped. Example:
+evaluated models, and keeps it if it is better than any one. Ctrl-C saves and stops; --resume DIR goes on to the same
+bits as a run that was never stopped. A language model reads one column; a tagger's target is a tag for each word of the
+source, with spaces between. Example:
 
   heed corpus --pairs 40000 --seed 1 --split corpus
   heed train --data corpus/train.tsv --dev corpus/dev.tsv --preset transformer-tiny --out model --minutes 4)";
@@ -131,10 +133,16 @@ struct Command {
   }
 };
 
+std::string help_with_presets() {
+  std::string text = std::string(kHelp) + "\n\nPresets:\n";
+  for (const train::Preset& preset : train::presets()) text += fmt::format("  {:<18} {}\n", preset.name, preset.what);
+  return text;
+}
+
 }  // namespace
 
 void add_train(CLI::App& heed, Action& action) {
-  CLI::App* app = heed.add_subcommand("train", kHelp);
+  CLI::App* app = heed.add_subcommand("train", help_with_presets());
   auto command = std::make_shared<Command>();
   app->add_option("--out", command->out, "Folder for the model; made if it is missing")->type_name("DIR");
   app->add_option("--resume", command->resume, "Go on with the run in this folder")->type_name("DIR");

@@ -53,9 +53,7 @@ struct Command {
   void run() {
     flags.apply(fields());
     opened_ = open_model(folder);
-    if (opened_.is_language_model()) {
-      throw Error(folder + ": is a language model, expected one that translates; see heed generate");
-    }
+    opened_.expect(models::Task::translate);
     parallel_ = std::make_unique<Parallel>(threads);
     if (files.empty()) return translate(std::cin, "standard input");
     for (const std::string& file : files) {

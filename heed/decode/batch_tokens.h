@@ -11,7 +11,9 @@ inline models::Tokens source_of(const text::Batch& batch) {
   return {Tensor::of({batch.rows, batch.source_length}, std::span<const int32_t>(batch.source)), batch.source_lengths};
 }
 
-inline models::Tokens target_of(const text::Batch& batch) {
+// Nothing, for a model that tags: its labels are those of the source's tokens, the end included.
+inline models::Tokens target_of(const text::Batch& batch, models::Task task = models::Task::translate) {
+  if (task == models::Task::tag) return {};
   return {Tensor::of({batch.rows, batch.target_length}, std::span<const int32_t>(batch.target_in)),
           batch.target_lengths};
 }

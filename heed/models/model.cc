@@ -19,7 +19,8 @@ class TransformerModel final : public Model {
   }
 
   Var logits(nn::Pass& pass, const Tokens& source, const Tokens& target) const override {
-    const bool encodes = transformer_.options().kind == TransformerKind::encoder_decoder;
+    if (task() == Task::tag) return transformer_.encode(pass, source);
+    const bool encodes = task() == Task::translate;
     return transformer_.decode(pass, target, encodes ? transformer_.encode(pass, source) : Var(), source);
   }
   nn::State begin(nn::Pass& pass, const Tokens& source) const override { return transformer_.begin(pass, source); }

@@ -11,11 +11,11 @@
 #include "heed/base/file.h"
 #include "heed/decode/evaluate.h"
 #include "heed/io/config.h"
-#include "heed/io/nearest.h"
 #include "heed/text/corpus.h"
 #include "heed/train/average.h"
 #include "heed/train/curve.h"
 #include "heed/train/log.h"
+#include "heed/train/preset.h"
 
 namespace heed::train {
 namespace {
@@ -28,6 +28,7 @@ std::string file_in(const std::string& folder, const char* name) {
 
 constexpr const char* kOptions = "train.json";
 constexpr const char* kTokenizer = "tokenizer";
+constexpr const char* kTags = "tags";  // of a tagger: the tokenizer of its tags
 constexpr const char* kCheckpoint = "checkpoint.safetensors";
 constexpr const char* kLog = "log.jsonl";
 constexpr const char* kCard = "README.md";
@@ -35,41 +36,56 @@ constexpr const char* kCurve = "curve.html";
 constexpr const char* kSnapshots = "snapshots";
 constexpr double kSaveSeconds = 60;  // between checkpoints, beside those after an evaluation
 
-models::ModelOptions model_options(const RunOptions& o, int64_t vocabulary) {
-  static const std::vector<std::string> kPresets{"transformer-tiny", "transformer-small", "transformer-base",
-                                                 "lm-small"};
-  if (std::find(kPresets.begin(), kPresets.end(), o.preset) == kPresets.end()) {
-    const auto meant = io::nearest(o.preset, kPresets);
-    throw Error("preset is '" + o.preset +
-                "', expected transformer-tiny, transformer-small, transformer-base or lm-small" +
-                (meant ? ": did you mean '" + *meant + "'?" : ""));
-  }
-  models::ModelOptions model;
-  const std::string family = "transformer-";
-  if (o.preset == "lm-small") {
-    model.transformer = models::TransformerOptions::preset("small", vocabulary);
-    model.transformer.kind = models::TransformerKind::decoder;
-  } else {
-    model.transformer = models::TransformerOptions::preset(o.preset.substr(family.size()), vocabulary);
-  }
-  if (o.dropout >= 0) model.transformer.dropout = static_cast<float>(o.dropout);
-  return model;
-}
-
-bool is_language_model(const RunOptions& o) { return o.preset.starts_with("lm-"); }
+bool is_language_model(const RunOptions& o) { return preset_named(o.preset).task == models::Task::language; }
+bool is_tagger(const RunOptions& o) { return preset_named(o.preset).task == models::Task::tag; }
 
 text::Corpus read_corpus(const RunOptions& o, const std::string& path) {
   if (is_language_model(o)) return text::read_tsv(path, {0, o.source_column, o.tokenizer.lowercase});
   return text::read_tsv(path, {o.source_column, o.target_column, o.tokenizer.lowercase});
 }
 
-std::unique_ptr<text::Tokenizer> learn_tokenizer(const RunOptions& o, const text::Corpus& corpus) {
-  std::vector<std::string> lines;
+// Of the source, and of the target, which share one unless the target is tags.
+struct Tokenizers {
+  std::shared_ptr<const text::Tokenizer> source, target;
+
+  Vocabularies sizes() const { return {source->size(), target->size()}; }
+};
+
+std::shared_ptr<const text::Tokenizer> learn(const std::vector<std::string>& lines,
+                                             const text::TokenizerOptions& options) {
+  return text::train_tokenizer(lines, options);
+}
+
+Tokenizers learn_tokenizers(const RunOptions& o, const text::Corpus& corpus) {
+  std::vector<std::string> sources, targets;
   for (const text::Pair& pair : corpus.pairs) {
-    if (!pair.source.empty()) lines.push_back(pair.source);
-    lines.push_back(pair.target);
+    if (!pair.source.empty()) sources.push_back(pair.source);
+    targets.push_back(pair.target);
   }
-  return text::train_tokenizer(lines, o.tokenizer);
+  if (is_tagger(o)) {
+    return {learn(sources, o.tokenizer), learn(targets, {.kind = text::TokenizerKind::words})};
+  }
+  sources.insert(sources.end(), targets.begin(), targets.end());
+  const auto shared = learn(sources, o.tokenizer);
+  return {shared, shared};
+}
+
+Tokenizers load_tokenizers(const RunOptions& o, const std::string& folder) {
+  const std::shared_ptr<const text::Tokenizer> source = text::load_tokenizer(file_in(folder, kTokenizer));
+  if (!is_tagger(o)) return {source, source};
+  return {source, text::load_tokenizer(file_in(folder, kTags))};
+}
+
+// A tag for each token, or else training would learn nonsense.
+void check_tags(const text::Corpus& corpus, const Tokenizers& tokenizers, const std::string& path) {
+  for (const text::Pair& pair : corpus.pairs) {
+    const auto tokens = tokenizers.source->encode(pair.source).size(),
+               tags = tokenizers.target->encode(pair.target).size();
+    if (tokens != tags) {
+      throw Error(path + ":" + std::to_string(pair.line) + ": " + std::to_string(tokens) + " tokens and " +
+                  std::to_string(tags) + " tags, expected as many");
+    }
+  }
 }
 
 // What a killed run was writing: never to be renamed any more.
@@ -84,29 +100,35 @@ void remove_leftovers(const std::string& folder) {
 // Everything a run holds while it goes.
 class Run {
  public:
-  Run(const RunOptions& options, std::string folder, std::unique_ptr<text::Tokenizer> tokenizer,
-      const text::Corpus& corpus, Listener& listener, Parallel& parallel)
+  Run(const RunOptions& options, std::string folder, Tokenizers tokenizers, const text::Corpus& corpus,
+      Listener& listener, Parallel& parallel)
       : options_(options),
         folder_(std::move(folder)),
         listener_(listener),
-        tokenizer_(std::move(tokenizer)),
-        data_(corpus, *tokenizer_, *tokenizer_, batch_options()),
+        tokenizers_(std::move(tokenizers)),
+        data_(corpus, *tokenizers_.source, *tokenizers_.target, batch_options()),
         dev_corpus_(read_corpus(options, options.dev)),
-        dev_(text::Batches(dev_corpus_, *tokenizer_, *tokenizer_, batch_options()).in_order()),
-        model_(models::make_model(model_options(options, tokenizer_->size()), static_cast<uint64_t>(options.seed))),
+        dev_(text::Batches(dev_corpus_, *tokenizers_.source, *tokenizers_.target, batch_options()).in_order()),
+        model_(models::make_model(model_options(preset_named(options.preset), tokenizers_.sizes(), options.dropout),
+                                  static_cast<uint64_t>(options.seed))),
         parallel_(parallel),
         trainer_(*model_, data_, train_options(), parallel),
         log_(file_in(folder_, kLog)),
         snapshots_(file_in(folder_, kSnapshots), options.average) {
+    if (is_tagger(options_)) {
+      check_tags(corpus, tokenizers_, options_.data);
+      check_tags(dev_corpus_, tokenizers_, options_.dev);
+    }
     listener_.told(std::to_string(data_.pairs()) + " pairs, " + std::to_string(data_.left_out()) +
                    " left out as too long, " + std::to_string(data_.size()) + " batches an epoch; " +
-                   std::to_string(tokenizer_->size()) + " tokens known; " +
+                   std::to_string(tokenizers_.source->size()) + " tokens known; " +
                    std::to_string(model_->parameters().count()) + " parameters");
   }
 
   void save_beginning() {
     io::write_config(file_in(folder_, kOptions), options_);
-    tokenizer_->save(file_in(folder_, kTokenizer));
+    tokenizers_.source->save(file_in(folder_, kTokenizer));
+    if (is_tagger(options_)) tokenizers_.target->save(file_in(folder_, kTags));
     models::save_model(*model_, folder_);
     save_checkpoint();
   }
@@ -199,7 +221,7 @@ class Run {
     if (options_.stop_on != StopOn::bleu) return now;
     Workspace workspace;
     nn::Pass pass{{parallel_, workspace}};
-    const auto judged = decode::judge_pairs(pass, *model_, *tokenizer_, dev_corpus_, {});
+    const auto judged = decode::judge_pairs(pass, *model_, *tokenizers_.source, dev_corpus_, {});
     now.bleu = decode::scores_of(judged, dev_corpus_).bleu.value_or(0);
     return now;
   }
@@ -236,7 +258,7 @@ class Run {
     std::ostringstream card;
     card << "# A model of heed\n\n"
          << "- preset: " << options_.preset << ", " << model_->parameters().count() << " parameters\n"
-         << "- data: " << data_.pairs() << " pairs; tokenizer of " << tokenizer_->size() << " tokens\n"
+         << "- data: " << data_.pairs() << " pairs; tokenizer of " << tokenizers_.source->size() << " tokens\n"
          << "- seed: " << options_.seed << "\n"
          << "- steps: " << result.steps << " (" << result.why << "), " << std::llround(result.seconds)
          << " seconds in the last sitting\n"
@@ -253,7 +275,7 @@ class Run {
   const RunOptions options_;
   const std::string folder_;
   Listener& listener_;
-  const std::unique_ptr<text::Tokenizer> tokenizer_;
+  const Tokenizers tokenizers_;
   const text::Batches data_;
   const text::Corpus dev_corpus_;
   const std::vector<text::Batch> dev_;
@@ -274,8 +296,12 @@ RunResult run(const RunOptions& options, const std::string& folder, Listener& li
   check_fields("train", options);
   if (options.data.empty()) throw Error("train: data is missing, expected a TSV file of pairs");
   if (options.dev.empty()) throw Error("train: dev is missing, expected a TSV file of pairs");
-  if (is_language_model(options) && options.stop_on == StopOn::bleu) {
-    throw Error("train: stop_on is bleu, expected loss for a language model, which does not translate");
+  const models::Task task = preset_named(options.preset).task;  // an unknown preset shows before anything is read
+  if (task != models::Task::translate && options.stop_on == StopOn::bleu) {
+    throw Error("train: stop_on is bleu, expected loss for preset " + options.preset + ", which does not translate");
+  }
+  if (task == models::Task::tag && options.tokenizer.kind != text::TokenizerKind::words) {
+    throw Error("train: preset " + options.preset + " tags words, expected tokenizer words");
   }
   if (std::filesystem::exists(file_in(folder, kCheckpoint))) {
     throw Error("folder '" + folder + "' holds a run already: expected a new one, or --resume to go on with it");
@@ -283,14 +309,13 @@ RunResult run(const RunOptions& options, const std::string& folder, Listener& li
   if (std::filesystem::exists(folder) && !std::filesystem::is_directory(folder)) {
     throw Error("cannot make folder '" + folder + "': a file has that name");
   }
-  model_options(options, 1);  // an unknown preset shows before anything is read
   const text::Corpus corpus = read_corpus(options, options.data);
   listener.told(options.data + ": " + corpus.report.to_string());
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error("cannot make folder '" + folder + "': " + error.message());
   remove_leftovers(folder);
-  Run run(options, folder, learn_tokenizer(options, corpus), corpus, listener, parallel);
+  Run run(options, folder, learn_tokenizers(options, corpus), corpus, listener, parallel);
   run.save_beginning();
   return run.go();
 }
@@ -306,7 +331,7 @@ RunResult resume(const std::string& folder, int64_t steps, double minutes, Liste
   remove_leftovers(folder);
   if (steps > 0) io::write_config(file_in(folder, kOptions), options);  // for the next time, too
   const text::Corpus corpus = read_corpus(options, options.data);
-  Run run(options, folder, text::load_tokenizer(file_in(folder, kTokenizer)), corpus, listener, parallel);
+  Run run(options, folder, load_tokenizers(options, folder), corpus, listener, parallel);
   run.restore();
   return run.go();
 }

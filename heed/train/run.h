@@ -41,7 +41,7 @@ struct RunOptions {
   static void describe(RunOptions& o, auto&& field) {
     field("data", o.data, "pairs to learn from: TSV, a pair a line");
     field("dev", o.dev, "pairs to measure with: TSV");
-    field("preset", o.preset, "transformer-tiny, transformer-small, transformer-base or lm-small");
+    field("preset", o.preset, "which model; see above");
     field("source_column", o.source_column, "of the TSV files, from 1; a language model reads this one",
           Range::at_least(1));
     field("target_column", o.target_column, "of the TSV files, from 1", Range::at_least(1));

@@ -10,6 +10,7 @@
 
 #include "heed/base/file.h"
 #include "heed/train/curve.h"
+#include "heed/train/preset.h"
 #include "heed/train/testing.h"
 
 namespace heed::train {
@@ -183,10 +184,8 @@ TEST(RunTest, SaysWhatIsWrong) {
   const auto nothing = [](RunOptions&) {};
   EXPECT_EQ(error([](RunOptions& o) { o.data = ""; }, files.out("a")),
             "train: data is missing, expected a TSV file of pairs");
-  EXPECT_EQ(
-      error([](RunOptions& o) { o.preset = "transformer-tiyn"; }, files.out("a")),
-      "preset is 'transformer-tiyn', expected transformer-tiny, transformer-small, transformer-base or lm-small: did "
-      "you mean 'transformer-tiny'?");
+  EXPECT_EQ(error([](RunOptions& o) { o.preset = "transformer-tiyn"; }, files.out("a")),
+            "preset is 'transformer-tiyn', expected " + preset_names() + ": did you mean 'transformer-tiny'?");
   EXPECT_EQ(error(nothing, files.out("train.tsv")),
             "cannot make folder '" + files.out("train.tsv") + "': a file has that name");
   EXPECT_FALSE(fs::exists(files.out("a"))) << "nothing is left behind";

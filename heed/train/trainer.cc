@@ -6,25 +6,14 @@
 #include <cstring>
 
 #include "heed/base/error.h"
+#include "heed/decode/batch_tokens.h"
 #include "heed/io/safetensors.h"
 #include "heed/ops/softmax.h"
 
 namespace heed::train {
 namespace {
 
-models::Tokens source_of(const text::Batch& batch) {
-  if (batch.source_length == 0) return {};
-  return {Tensor::of({batch.rows, batch.source_length}, std::span<const int32_t>(batch.source)), batch.source_lengths};
-}
-
-models::Tokens target_of(const text::Batch& batch) {
-  return {Tensor::of({batch.rows, batch.target_length}, std::span<const int32_t>(batch.target_in)),
-          batch.target_lengths};
-}
-
-Tensor labels_of(const text::Batch& batch) {
-  return Tensor::of({batch.rows, batch.target_length}, std::span<const int32_t>(batch.target_out));
-}
+using decode::labels_of, decode::source_of, decode::target_of;
 
 int64_t correct_tokens(const Tensor& logits, const Tensor& labels) {
   const int64_t V = logits.shape(-1);
@@ -75,7 +64,7 @@ Trainer::Loss Trainer::backward(const text::Batch& batch, double share) {
   nn::Pass pass{{parallel_, workspace_, &tape_}};
   pass.training = true;
   pass.random = random_;
-  const models::Tokens source = source_of(batch), target = target_of(batch);
+  const models::Tokens source = source_of(batch), target = target_of(batch, model_.task());
   const Var logits = model_.logits(pass, source, target);
   const auto loss =
       ops::cross_entropy(pass, logits, labels_of(batch), {.smoothing = options_.smoothing, .ignored = text::kPad});
@@ -128,7 +117,7 @@ Evaluation Trainer::evaluate(const std::vector<text::Batch>& batches) {
   double sum = 0;
   int64_t tokens = 0, right = 0;
   for (const text::Batch& batch : batches) {
-    const Var logits = model_.logits(pass, source_of(batch), target_of(batch));
+    const Var logits = model_.logits(pass, source_of(batch), target_of(batch, model_.task()));
     const Tensor labels = labels_of(batch);
     const auto loss = ops::cross_entropy(pass, logits, labels, {.ignored = text::kPad});
     sum += loss.sum;
