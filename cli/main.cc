@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "cli/bench.h"
+#include "cli/completion.h"
 #include "cli/corpus.h"
 #include "cli/evaluate.h"
 #include "cli/explain.h"
 #include "cli/generate.h"
 #include "cli/info.h"
+#include "cli/manual.h"
 #include "cli/output.h"
 #include "cli/tag.h"
 #include "cli/train.h"
@@ -93,6 +95,8 @@ int run(int argc, char** argv) {
   add_info(heed, action);
   add_bench(heed, action);
   add_corpus(heed, action);
+  add_completion(heed, action);
+  add_manual(heed, action);
   try {
     heed.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

@@ -1,0 +1,35 @@
+#pragma once
+// The command line as data: every command with its flags, read from the parser itself, so that completion and manual
+// cannot tell of others.
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace heed::cli {
+
+struct FlagOutline {
+  std::string name;   // "--beam"; of what stands without a flag: "files"
+  std::string value;  // "FILE", "N >= 1", "loss|bleu"; empty: it takes none
+  std::string help, usual;
+  bool positional = false;
+
+  std::vector<std::string> choices() const;  // of "loss|bleu"; none where anything may come
+  bool is_folder() const { return value == "DIR"; }
+};
+
+struct CommandOutline {
+  std::string path;  // "bench attention"; empty: heed itself
+  std::string help;
+  std::vector<FlagOutline> flags;
+  std::vector<std::string> commands;  // inside it
+
+  std::string summary() const;  // the first sentence of the help, on one line
+};
+
+// heed itself, then each command before those inside it.
+std::vector<CommandOutline> outline_of(const CLI::App& heed);
+
+}  // namespace heed::cli
