@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "cli/outline.h"
@@ -120,12 +121,15 @@ std::string zsh_script(const Outline& outline) {
     if (!command.commands.empty())
       arguments += fmt::format(" \\\n        {}", in_quotes(fmt::format("*:command:({})", joined(command.commands))));
     // What stands inside another comes first in the list of cases: it is the longer one.
-    cases = fmt::format("    {}*) _arguments{} ;;\n", in_quotes(command.path + " "), arguments) + cases;
+    cases = fmt::format("    {0}*) shift {1} words; (( CURRENT -= {1} )); _arguments{2} ;;\n",
+                        in_quotes(command.path + " "), 1 + std::count(command.path.begin(), command.path.end(), ' '),
+                        arguments) +
+            cases;
   }
   std::string commands;
   for (const CommandOutline& command : outline) {
     if (command.path.empty() || command.path.find(' ') != command.path.npos) continue;
-    commands += fmt::format("\n      {}", in_quotes(command.path + ":" + command.summary()));
+    commands += fmt::format("\n      {}", in_quotes(command.path + ":" + summary_of(command.help)));
   }
   return fmt::format(R"(#compdef heed
 # zsh completion for heed: made by heed completion zsh
@@ -163,7 +167,8 @@ std::string fish_script(const Outline& outline) {
       if (inside.path.size() <= prefix.size() || !inside.path.starts_with(prefix)) continue;
       const std::string name = inside.path.substr(prefix.size());
       if (name.find(' ') != name.npos) continue;
-      script += fmt::format("complete -c heed -n {} -a {} -d {}\n", in_quotes(when), name, in_quotes(inside.summary()));
+      script += fmt::format("complete -c heed -n {} -a {} -d {}\n", in_quotes(when), name,
+                            in_quotes(summary_of(inside.help)));
     }
     for (const FlagOutline& flag : command.flags) {
       if (flag.positional) {

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "cli/generate.h"
 #include "cli/info.h"
 #include "cli/manual.h"
+#include "cli/outline.h"
 #include "cli/output.h"
 #include "cli/tag.h"
 #include "cli/train.h"
@@ -71,6 +74,15 @@ void refuse_unknown(const CLI::App* app) {
                   meant ? fmt::format("did you mean '{}'?", *meant) : fmt::format("expected one of: {}", list(known))));
 }
 
+// In a list of commands, each has one line: its own --help says the rest.
+struct ShortList : CLI::Formatter {
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::stringstream out;
+    CLI::detail::format_help(out, command->get_name(), summary_of(command->get_description()), 14);
+    return out.str();
+  }
+};
+
 void check_complete(const CLI::App& heed) {
   const CLI::App* app = &heed;
   while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
@@ -84,6 +96,7 @@ void check_complete(const CLI::App& heed) {
 int run(int argc, char** argv) {
   CLI::App heed("heed: attention for CPUs, exact, fused and differentiable", "heed");
   heed.set_version_flag("--version", "heed " HEED_VERSION);
+  heed.formatter(std::make_shared<ShortList>());
   heed.allow_extras();  // refused below, with a suggestion; commands inherit it
   Action action;
   add_train(heed, action);

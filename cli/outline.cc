@@ -42,7 +42,7 @@ std::vector<std::string> FlagOutline::choices() const {
   return words;
 }
 
-std::string CommandOutline::summary() const {
+std::string summary_of(const std::string& help) {
   std::string line;
   for (const char c : help.substr(0, help.find("\n\n"))) line += c == '\n' ? ' ' : c;
   const size_t end = std::min(line.find(". "), line.find(": "));

@@ -25,9 +25,10 @@ struct CommandOutline {
   std::string help;
   std::vector<FlagOutline> flags;
   std::vector<std::string> commands;  // inside it
-
-  std::string summary() const;  // the first sentence of the help, on one line
 };
+
+// The first sentence of a command's help, on one line.
+std::string summary_of(const std::string& help);
 
 // heed itself, then each command before those inside it.
 std::vector<CommandOutline> outline_of(const CLI::App& heed);
