@@ -8,7 +8,6 @@
 
 #include "cli/outline.h"
 #include "cli/output.h"
-#include "heed/base/error.h"
 
 namespace heed::cli {
 namespace {
@@ -199,8 +198,8 @@ void add_completion(CLI::App& heed, Action& action) {
       if (*shell == "bash") return write_output(bash_script(outline));
       if (*shell == "zsh") return write_output(zsh_script(outline));
       if (*shell == "fish") return write_output(fish_script(outline));
-      throw Error(shell->empty() ? "the shell is missing, expected bash, zsh or fish"
-                                 : "the shell is '" + *shell + "', expected bash, zsh or fish");
+      throw UsageError(shell->empty() ? "heed: the shell is missing, expected bash, zsh or fish"
+                                      : "heed: the shell is '" + *shell + "', expected bash, zsh or fish");
     };
   });
 }

@@ -116,7 +116,7 @@ struct Command {
   void run() {
     flags.apply(fields());
     opened_ = open_model(folder);
-    if (data.empty()) throw Error("--data is missing, expected a TSV file of pairs");
+    if (data.empty()) throw UsageError("heed: --data is missing, expected a TSV file of pairs");
     read();
     if (!head_off.empty()) switch_ = decode::HeadSwitch(head_off);
     Parallel parallel(threads);

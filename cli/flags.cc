@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "heed/base/error.h"
+#include "cli/action.h"
 
 namespace heed::cli {
 namespace {
@@ -82,7 +82,7 @@ class Setter final : public FieldVisitor {
     return found == values_.end() ? kNone : found->second;
   }
   [[noreturn]] static void refuse(const FieldInfo& info, const std::string& text, const std::string& expected) {
-    throw Error(flag_of(info) + " is '" + text + "', expected " + expected);
+    throw UsageError("heed: " + flag_of(info) + " is '" + text + "', expected " + expected);
   }
   template <class T>
   void number(const FieldInfo& info, T& value, const char* what) const {

@@ -18,7 +18,7 @@ class Flags {
  public:
   // Adds a flag to `app` for every field; defaults are what the fields hold now.
   void add(CLI::App& app, const io::ShowFields& fields);
-  // Sets those fields whose flags came. Throws Error.
+  // Sets those fields whose flags came. Throws UsageError.
   void apply(const io::ShowFields& fields) const;
 
  private:

@@ -30,10 +30,6 @@ namespace {
 
 constexpr int kFailure = 1, kUsage = 2;
 
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 std::string full_name(const CLI::App* app) {
   return app->get_parent() ? full_name(app->get_parent()) + " " + app->get_name() : app->get_name();
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "cli/action.h"
 #include "heed/base/error.h"
 #include "heed/io/config.h"
 
@@ -38,7 +39,7 @@ void ModelFolder::expect(models::Task task) const {
 }
 
 ModelFolder open_model(const std::string& folder, const std::string& flag) {
-  if (folder.empty()) throw Error(flag + " is missing, expected a folder that heed train made");
+  if (folder.empty()) throw UsageError("heed: " + flag + " is missing, expected a folder that heed train made");
   ModelFolder opened{folder, models::load_model(folder), nullptr, nullptr, {}};
   const std::string options = (std::filesystem::path(folder) / "train.json").string();
   if (std::filesystem::exists(options)) io::read_config(options, opened.trained);

@@ -23,7 +23,7 @@ struct ModelFolder {
   void expect(models::Task) const;
 };
 
-// `flag` is what was to name the folder. Throws Error where it is missing or broken, or its parts do not belong
+// `flag` is what was to name the folder. Throws Error where it is not there or broken, or its parts do not belong
 // together.
 ModelFolder open_model(const std::string& folder, const std::string& flag = "--model");
 

@@ -113,8 +113,8 @@ struct Command {
   void run() {
     flags.apply(fields());
     if (out.empty() == resume.empty()) {
-      throw Error(out.empty() ? "--out is missing, expected a folder for the model"
-                              : "--out and --resume came, expected one of them");
+      throw UsageError(out.empty() ? "heed: --out is missing, expected a folder for the model"
+                                   : "heed: --out and --resume came, expected one of them");
     }
     std::signal(SIGINT, ask_to_stop);
     std::signal(SIGTERM, ask_to_stop);

@@ -72,7 +72,7 @@ refuses 1 "did you mean 'transformer-tiny'" "$heed" "${train[@]}" --preset trans
 refuses 1 "^heed: cannot make folder 'bad.tsv'" "$heed" "${train[@]}" --out bad.tsv
 refuses 1 'holds a run already' "$heed" "${train[@]}" --out model
 refuses 1 'holds no checkpoint' "$heed" train --resume corpus
-refuses 1 '^heed: --steps is .-3., expected an integer >= 1' "$heed" "${train[@]}" --out a --steps=-3
+refuses 2 '^heed: --steps is .-3., expected an integer >= 1' "$heed" "${train[@]}" --out a --steps=-3
 refuses 2 "unknown flag '--steosp', did you mean '--steps'" "$heed" "${train[@]}" --out a --steosp 3
 refuses 2 "unknown command 'trian', did you mean 'train'" "$heed" trian
 refuses 1 "model folder 'nowhere' is not there" "$heed" translate --model nowhere
