@@ -5,6 +5,7 @@
 
 #include "bench/attention.h"
 #include "bench/layers.h"
+#include "cli/flags.h"
 
 namespace heed::cli {
 
@@ -45,15 +46,7 @@ void add_flags(CLI::App* command, Options& options, const std::string& example) 
   command
       ->add_option("--filter", options.filter, "Only rows whose name has all of these words, as in '" + example + "'")
       ->type_name("TEXT");
-  const auto threads = [](const std::string& text) -> std::string {
-    int n = 0;
-    if (CLI::detail::lexical_cast(text, n) && n >= 0) return "";
-    return "'" + text + "' is not a number of threads, expected 0 (all) or more";
-  };
-  command->add_option("--threads", options.threads, "Threads to use; 0: all that the machine has")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Validator(threads, ""));
+  add_threads(*command, options.threads);
 }
 
 }  // namespace

@@ -280,9 +280,7 @@ void add_evaluate(CLI::App& heed, Action& action) {
   app->add_option("--alignments", command->alignments, "Gold alignments, line by line; by default .align beside --data")
       ->type_name("FILE");
   app->add_option("--head-off", command->head_off, "Switch one head off: encoder.0.self.2")->type_name("LAYER.HEAD");
-  app->add_option("--threads", command->threads, "Threads to use; 0: all that the machine has")
-      ->type_name("N")
-      ->capture_default_str();
+  add_threads(*app, command->threads);
   app->add_flag("--by-length", command->lengths, "Also by length of the sentence");
   app->add_flag("--pronouns", command->pronouns, "Also whether pronouns are understood");
   app->add_flag("--json", command->json, "One JSON object on standard output");

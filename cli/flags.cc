@@ -100,6 +100,18 @@ class Setter final : public FieldVisitor {
 
 }  // namespace
 
+void add_threads(CLI::App& app, int& threads) {
+  const auto check = [](const std::string& text) -> std::string {
+    int n = 0;
+    if (CLI::detail::lexical_cast(text, n) && n >= 0) return "";
+    return "'" + text + "' is not a number of threads, expected 0 (all) or more";
+  };
+  app.add_option("--threads", threads, "Threads to use; 0: all that the machine has")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Validator(check, ""));
+}
+
 void Flags::add(CLI::App& app, const io::ShowFields& fields) {
   Adder adder(app, values_);
   fields(adder);

@@ -14,6 +14,9 @@ class App;
 
 namespace heed::cli {
 
+// --threads, which every command that computes has.
+void add_threads(CLI::App& app, int& threads);
+
 class Flags {
  public:
   // Adds a flag to `app` for every field; defaults are what the fields hold now.

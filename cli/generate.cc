@@ -59,9 +59,7 @@ void add_generate(CLI::App& heed, Action& action) {
   auto command = std::make_shared<Command>();
   app->add_option("--model", command->folder, "Folder of the model")->type_name("DIR");
   app->add_option("--prompt", command->prompt, "What the text begins with")->type_name("TEXT");
-  app->add_option("--threads", command->threads, "Threads to use; 0: all that the machine has")
-      ->type_name("N")
-      ->capture_default_str();
+  add_threads(*app, command->threads);
   app->add_flag("--scores", command->scores, "Print each score before its text");
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });

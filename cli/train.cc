@@ -146,9 +146,7 @@ void add_train(CLI::App& heed, Action& action) {
   auto command = std::make_shared<Command>();
   app->add_option("--out", command->out, "Folder for the model; made if it is missing")->type_name("DIR");
   app->add_option("--resume", command->resume, "Go on with the run in this folder")->type_name("DIR");
-  app->add_option("--threads", command->threads, "Threads to use; 0: all that the machine has")
-      ->type_name("N")
-      ->capture_default_str();
+  add_threads(*app, command->threads);
   app->add_flag("--json", command->json, "Report in JSON, a line each, on standard output");
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });

@@ -139,9 +139,7 @@ void add_translate(CLI::App& heed, Action& action) {
   auto command = std::make_shared<Command>();
   app->add_option("--model", command->folder, "Folder of the model")->type_name("DIR");
   app->add_option("files", command->files, "Files to translate; none: standard input")->type_name("FILE");
-  app->add_option("--threads", command->threads, "Threads to use; 0: all that the machine has")
-      ->type_name("N")
-      ->capture_default_str();
+  add_threads(*app, command->threads);
   app->add_flag("--scores", command->scores, "Print each score before its translation");
   app->add_flag("--align", command->align, "Print which words belong together after each translation");
   command->flags.add(*app, command->fields());

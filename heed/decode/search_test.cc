@@ -126,6 +126,7 @@ class TableModel final : public models::Model {
     return state;
   }
   Var step(nn::Pass&, const Tensor& ids, nn::State&) const override { return after(ids); }
+  models::Task task() const override { return models::Task::language; }
   int64_t vocabulary() const override { return std::ssize(table_); }
   int64_t max_length() const override { return 100; }
 
