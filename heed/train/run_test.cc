@@ -125,7 +125,7 @@ TEST(RunTest, TheBestCanBeTheBestInBleu) {
   EXPECT_EQ(run(o, files.out("m"), heard, parallel).best.bleu, heard.highest);
   o.preset = "lm-small";
   EXPECT_EQ(error_of([&] { run(o, files.out("lm"), heard, parallel); }),
-            "train: stop_on is bleu, expected loss for a language model, which does not translate");
+            "train: stop_on is bleu, expected loss for preset lm-small, which does not translate");
 }
 
 TEST(RunTest, TheCurveIsAPageByItself) {
