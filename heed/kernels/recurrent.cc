@@ -64,10 +64,10 @@ void run_products(const Call& call, int64_t s, int64_t begin, const Kept& kept) 
     in.feedback->forward(s, h, added);
     project(added, context, kept.gates, {.add = true}, parallel);
   }
-  project(h, hidden, q.slice(1, 0, rows), {.b = in.b_hh.slice(0, 0, rows)}, parallel);
+  project(h, hidden, q.slice(1, 0, rows), {.b = some_of(in.b_hh, 0, rows)}, parallel);
   if (options.cell != Cell::gru) return;
   const View<float, 2> q_n = q.slice(1, rows, n.H);
-  const View<const float, 1> b_n = in.b_hh.slice(0, rows, n.H);
+  const View<const float, 1> b_n = some_of(in.b_hh, rows, n.H);
   if (!options.reset_before) project(h, last, q_n, {.b = b_n}, parallel);
   for (int64_t i = 0; i < count; ++i) {
     gru_reset(kept.gates.at(i), q.at(i), h.at(i), options.reset_before ? kept.extra.at(i) : nullptr, n.H);

@@ -158,7 +158,7 @@ void weights_back(const Call& call, Workspace& workspace) {
                        const View<float, 1>& db, int64_t row, int64_t rows) {
     if (!dw && !db) return;
     linear_backward({x, View<const float, 2>(), {}},
-                    {.dy = sums.slice(1, column, rows), .dw = dw.slice(0, row, rows), .db = db.slice(0, row, rows)},
+                    {.dy = sums.slice(1, column, rows), .dw = some_of(dw, row, rows), .db = some_of(db, row, rows)},
                     Activation::none, workspace, parallel);
   };
   if (grad.dw_ih) gather_inputs(call);

@@ -5,7 +5,6 @@
 // step stand together, in that order, and steps one after the other. So a step is one product with no token too many,
 // and all tokens are one matrix, of which padding is no part.
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "heed/kernels/recurrent.h"
@@ -111,9 +110,13 @@ void for_runs(const Steps& steps, const RecurrentSizes& n, bool whole, Parallel&
   parallel.for_each(runs, [&](int64_t i, int) { run(steps.begin_of_run(i, runs), steps.begin_of_run(i + 1, runs)); });
 }
 
-inline void copy_row(const float* from, float* to, int64_t count) {
-  std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+// Entries of the first dimension, of a view that may be empty.
+template <class T, size_t Rank>
+View<T, Rank> some_of(const View<T, Rank>& view, int64_t begin, int64_t count) {
+  return view ? view.slice(0, begin, count) : view;
 }
+
+inline void copy_row(const float* from, float* to, int64_t count) { std::copy_n(from, count, to); }
 inline void add_row_to(float* to, const float* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
