@@ -251,6 +251,14 @@ void project(const Projection& call, const Tile& tile) {
   if (call.w.dtype() == DType::f16) project_as<Float16>(call, tile);
 }
 
+// Rows of 16 outputs become a panel: a transpose.
+void pack(const float* rows, int64_t stride, int64_t inputs, float* panel) {
+  const F d;
+  for (int64_t j = 0; j < kPanel; j += kLanes) {
+    transpose_in(d, rows + j * stride, stride, inputs, hn::Set(d, 1.0f), panel + j, kPanel);
+  }
+}
+
 }  // namespace heed::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -259,8 +267,13 @@ HWY_AFTER_NAMESPACE();
 namespace heed::kernels {
 
 HWY_EXPORT(project);
+HWY_EXPORT(pack);
 
 void project_panels(const Projection& call, const Tile& tile) noexcept { HWY_DYNAMIC_DISPATCH(project)(call, tile); }
+
+void pack_whole_panel(const float* rows, int64_t stride, int64_t inputs, float* panel) noexcept {
+  HWY_DYNAMIC_DISPATCH(pack)(rows, stride, inputs, panel);
+}
 
 }  // namespace heed::kernels
 

@@ -59,4 +59,7 @@ void project_tile(const Projection&, const Tile&) noexcept;
 // The same where w is packed or in 16 bits: with Highway. The tile begins at a panel.
 void project_panels(const Projection&, const Tile&) noexcept;
 
+// 16 rows of contiguous inputs, `stride` apart, as a panel, which is aligned as a Workspace is.
+void pack_whole_panel(const float* rows, int64_t stride, int64_t inputs, float* panel) noexcept;
+
 }  // namespace heed::kernels

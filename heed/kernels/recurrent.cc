@@ -39,7 +39,7 @@ struct Call {
   const RecurrentOptions& options;
   const RecurrentSizes& n;
   const Room& room;
-  Weight hidden, last, context;
+  Weight input{}, hidden{}, last{}, context{};
   Parallel& parallel;
 };
 
@@ -55,7 +55,7 @@ struct Kept {
 
 // Of rows [begin, begin + kept's) of step s: what the context adds to p, and q.
 void run_products(const Call& call, int64_t s, int64_t begin, const Kept& kept) {
-  const auto& [in, out, options, n, room, hidden, last, context, parallel] = call;
+  const auto& [in, out, options, n, room, input, hidden, last, context, parallel] = call;
   const int64_t count = kept.gates.shape(0), rows = hidden.outputs();
   const View<float, 2> q(room.q + begin * n.q_stride(), {count, n.G * n.H}, {n.q_stride(), 1});
   const View<const float, 2> h(room.h + begin * n.H, {count, n.H});
@@ -77,7 +77,7 @@ void run_products(const Call& call, int64_t s, int64_t begin, const Kept& kept) 
 }
 
 void run_cells(const Call& call, int64_t s, int64_t begin, const Kept& kept) {
-  const auto& [in, out, options, n, room, hidden, last, context, parallel] = call;
+  const auto& [in, out, options, n, room, input, hidden, last, context, parallel] = call;
   for (int64_t i = 0; i < kept.gates.shape(0); ++i) {
     const int64_t r = begin + i, b = room.steps.row(r);
     float *gates = kept.gates.at(i), *h = out.h.at(b, room.steps.position(r, s));
@@ -105,9 +105,25 @@ void run_cells(const Call& call, int64_t s, int64_t begin, const Kept& kept) {
   }
 }
 
-void run_rows(const Call& call, int64_t begin, int64_t end) {
+// p of tokens [begin, end).
+void run_input(const Call& call, int64_t begin, int64_t end) {
+  const auto& [in, out, options, n, room, input, hidden, last, context, parallel] = call;
+  linear_forward({{room.x + begin * n.I, {end - begin, n.I}}, input, in.b_ih},
+                 {.y = out.saved.slice(0, begin, end - begin).slice(1, 0, n.G * n.H)}, Activation::none, parallel);
+}
+
+// `ready` tokens have their p. The others get it a few steps at a time, while the cache has it when the step comes; a
+// product that is not packed is made at once.
+void run_rows(const Call& call, int64_t begin, int64_t end, int64_t ready) {
+  constexpr int64_t kAhead = 96;  // tokens: a tile of project()
   const Steps& steps = call.room.steps;
   for (int64_t s = 0; begin < std::min(end, steps.running(s)); ++s) {
+    if (ready < steps.first(s + 1)) {
+      const int64_t ahead = call.input.packed() ? std::max(kAhead, steps.running(s)) : steps.tokens();
+      const int64_t next = std::min(steps.tokens(), ready + ahead);
+      run_input(call, ready, next);
+      ready = next;
+    }
     const int64_t count = std::min(end, steps.running(s)) - begin;
     const Kept kept(call.out.saved.slice(0, steps.first(s) + begin, count), call.n);
     run_products(call, s, begin, kept);
@@ -122,7 +138,7 @@ void copy_or_clear(const View<const float, 2>& from, int64_t b, float* to, int64
 
 // The states before the first step, those after none at all, and zeros beyond the rows' ends.
 void begin_rows(const Call& call) {
-  const auto& [in, out, options, n, room, hidden, last, context, parallel] = call;
+  const auto& [in, out, options, n, room, input, hidden, last, context, parallel] = call;
   for (int64_t r = 0; r < n.B; ++r) {
     const int64_t b = room.steps.row(r), length = room.steps.length(r);
     for (int64_t t = length; t < n.T; ++t) std::fill_n(out.h.at(b, t), n.H, 0.0f);
@@ -155,8 +171,9 @@ void recurrent_forward(const RecurrentInputs<float>& in, const RecurrentOutputs<
   Room room(in, options, parts);
   room.steps.sort();
   const int64_t tokens = room.steps.tokens(), rows = options.cell == Cell::gru ? 2 * n.H : n.G * n.H;
-  Call call{in, out, options, n, room, step_weight(in.w_hh.slice(0, 0, rows), n.packs(), room.hidden, parallel),
-            {}, {},  parallel};
+  Call call{.in = in, .out = out, .options = options, .n = n, .room = room, .parallel = parallel};
+  call.input = step_weight(in.w_ih.slice(1, 0, n.I), n.packs_input(), room.input, parallel);
+  call.hidden = step_weight(in.w_hh.slice(0, 0, rows), n.packs(), room.hidden, parallel);
   if (options.cell == Cell::gru) {
     call.last = step_weight(in.w_hh.slice(0, rows, n.H), n.packs(), room.last, parallel);
   }
@@ -165,11 +182,10 @@ void recurrent_forward(const RecurrentInputs<float>& in, const RecurrentOutputs<
   room.steps.for_each(parallel, [&](int64_t r, int64_t s, int64_t token) {
     copy_row(in.x.at(room.steps.row(r), room.steps.position(r, s)), room.x + token * n.I, n.I);
   });
-  const Weight input = step_weight(in.w_ih.slice(1, 0, n.I), n.packs_input(), room.input, parallel);
-  linear_forward({{room.x, {tokens, n.I}}, input, in.b_ih}, {.y = out.saved.slice(0, 0, tokens).slice(1, 0, n.G * n.H)},
-                 Activation::none, parallel);
-  for_runs(room.steps, n, in.feedback != nullptr, parallel,
-           [&](int64_t begin, int64_t end) { run_rows(call, begin, end); });
+  const int64_t runs = count_runs(n, in.feedback != nullptr, parallel);
+  if (runs > 1) run_input(call, 0, tokens);
+  for_runs(room.steps, runs, parallel,
+           [&](int64_t begin, int64_t end) { run_rows(call, begin, end, runs > 1 ? tokens : 0); });
 }
 
 }  // namespace heed::kernels

@@ -212,7 +212,7 @@ void recurrent_backward(const RecurrentInputs<float>& in, const RecurrentGradien
   if (options.cell == Cell::gru) call.last = transposed(in.w_hh.slice(0, rows, n.H), room.last);
   if (in.feedback) call.context = transposed(in.w_ih.slice(1, n.I, n.C), room.context);
   begin_rows_back(call);
-  for_runs(room.steps, n, in.feedback != nullptr, parallel,
+  for_runs(room.steps, count_runs(n, in.feedback != nullptr, parallel), parallel,
            [&](int64_t begin, int64_t end) { run_rows_back(call, begin, end); });
   weights_back(call, workspace);
   for (int64_t r = 0; r < n.B; ++r) {

@@ -11,11 +11,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
+// 1 / (1 + e^-x). Below -88 it stays at what it is there, 6e-39.
 template <int N>
 HWY_INLINE void sigmoid(F d, V (&x)[N]) {
-  V of_x[N], of_minus_x[N];
-  sigmoids(d, x, of_x, of_minus_x);
-  for (int i = 0; i < N; ++i) x[i] = of_x[i];
+  const V one = hn::Set(d, 1.0f);
+  for (V& v : x) v = min_keep_nan(d, hn::Set(d, 88.0f), hn::Neg(v));
+  exp(d, x);
+  for (V& v : x) v = hn::Div(one, hn::Add(one, v));
 }
 
 // dy s (1 - s), where s = sigmoid(x), and dy (1 - s^2), where s = tanh(x).
@@ -45,11 +47,13 @@ struct Span {
   }
 };
 
-// body<N>(span)
+// body<N>(span). Two vectors at a time: the gates of a cell are chains enough, and with more the registers run out.
 template <class Body>
 HWY_INLINE void for_spans(int64_t n, const Body& body) {
   const F d;
-  for_vectors(n, [&]<int N>(int64_t at, int64_t left) HWY_ATTR { body.template operator()<N>(Span{d, at, left}); });
+  int64_t at = 0;
+  for (; at + 2 * kLanes <= n; at += 2 * kLanes) body.template operator()<2>(Span{d, at, kLanes});
+  for (; at < n; at += kLanes) body.template operator()<1>(Span{d, at, std::min(kLanes, n - at)});
 }
 
 void rnn(float* gates, const float* q, float* h, int64_t H) {

@@ -42,7 +42,7 @@ struct RecurrentSizes {
         G(gates_of(options.cell)) {}
   // Packing reads and writes the weights once: worth it where they are read more often than that.
   bool packs() const { return T >= 4; }
-  bool packs_input() const { return packs() && B * T >= 256; }
+  bool packs_input() const { return packs() && B * T >= 128; }
   // Between rows of q: see saved_width.
   int64_t q_stride() const { return G * H + 16; }
 };
@@ -100,13 +100,17 @@ class Steps {
   int64_t *row_, *first_;
 };
 
-// run(r, end) for runs of rows, each through all steps on a thread of its own: no step waits for another run. A row's
-// bits do not depend on the rows beside it where weights are packed; elsewhere, and with feedback, there is one run.
-template <class Run>
-void for_runs(const Steps& steps, const RecurrentSizes& n, bool whole, Parallel& parallel, const Run& run) {
+// Runs of rows that each go through all steps on a thread of their own: no step waits for another run. A row's bits do
+// not depend on the rows beside it where weights are packed; elsewhere, and with feedback, there is one run.
+inline int64_t count_runs(const RecurrentSizes& n, bool feedback, const Parallel& parallel) {
   constexpr int64_t kLeast = 8;  // rows that make reading the weights worth while
-  const int64_t runs = whole || !n.packs() ? 1 : std::min<int64_t>(parallel.threads(), n.B / kLeast);
-  if (runs <= 1) return run(int64_t{0}, n.B);
+  return feedback || !n.packs() ? 1 : std::max<int64_t>(1, std::min<int64_t>(parallel.threads(), n.B / kLeast));
+}
+
+// run(r, end) for each of them.
+template <class Run>
+void for_runs(const Steps& steps, int64_t runs, Parallel& parallel, const Run& run) {
+  if (runs == 1) return run(steps.begin_of_run(0, 1), steps.begin_of_run(1, 1));  // steps may use all threads
   parallel.for_each(runs, [&](int64_t i, int) { run(steps.begin_of_run(i, runs), steps.begin_of_run(i + 1, runs)); });
 }
 

@@ -1,6 +1,9 @@
 #include "heed/kernels/weight.h"
 
 #include <algorithm>
+#include <type_traits>
+
+#include "heed/kernels/product_tiles.h"
 
 namespace heed::kernels {
 
@@ -10,6 +13,11 @@ namespace {
 template <class From, class To>
 void pack_panel(const View<const From, 2>& w, int64_t p, To* to) {
   const int64_t first = p * Weight::kPanel, outputs = std::min(Weight::kPanel, w.shape(0) - first);
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float>) {
+    if (outputs == Weight::kPanel && w.stride(1) == 1) {
+      return pack_whole_panel(w.at(first), w.stride(0), w.shape(1), to);
+    }
+  }
   for (int64_t i = 0; i < w.shape(1); ++i, to += Weight::kPanel) {
     const From* from = w.at(first, i);
     for (int64_t j = 0; j < Weight::kPanel; ++j) {
