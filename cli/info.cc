@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -44,7 +45,7 @@ Json parameters_of(const ParameterStore& parameters) {
 }
 
 Json sizes_of(const std::string& folder) {
-  Json files = Json::object();
+  std::map<std::string, int64_t> files;
   int64_t all = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (!entry.is_regular_file()) continue;
