@@ -91,7 +91,7 @@ void check_tags(const text::Corpus& corpus, const Tokenizers& tokenizers, const 
 // What a killed run was writing: never to be renamed any more.
 void remove_leftovers(const std::string& folder) {
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.find(".tmp.") != name.npos) std::filesystem::remove(entry.path(), ignored);
   }
@@ -145,6 +145,8 @@ class Run {
     best_.averaged = static_cast<int64_t>(number("best_averaged"));
     best_step_ = static_cast<int64_t>(number("best_step"));
     without_progress_ = static_cast<int64_t>(number("without_progress"));
+    last_evaluated_ = notes.contains("last_evaluated") ? static_cast<int64_t>(number("last_evaluated")) : -1;
+    progress_.step.step = trainer_.steps_done();
     log_.cut_after(trainer_.steps_done());
     snapshots_.cut_after(trainer_.steps_done());
   }
@@ -164,8 +166,7 @@ class Run {
       if (why != "all steps done") break;
       if (std::chrono::duration<double>(Clock::now() - saved_).count() > kSaveSeconds) save_checkpoint();
     }
-    if (why != "stopped" && last_evaluated_ != trainer_.steps_done()) evaluate();
-    if (why != "stopped" && snapshots_.count() > 1) evaluate_mean();
+    if (why != "stopped") evaluate_end();
     save_checkpoint();
     RunResult result{trainer_.steps_done(), best_, best_step_, why, progress_.seconds};
     write_card(result);
@@ -204,6 +205,14 @@ class Run {
     snapshots_.add(trainer_.steps_done(), model_->parameters());
     save_checkpoint();
     write_curve();
+  }
+
+  // Once: a run that had nothing left to do has been here before.
+  void evaluate_end() {
+    const bool known = last_evaluated_ == trainer_.steps_done();
+    if (known && steps_here_ == 0) return;
+    if (!known) evaluate();
+    if (snapshots_.count() > 1) evaluate_mean();
   }
 
   // The mean of the last snapshots in place of the parameters, which come back.
@@ -246,7 +255,8 @@ class Run {
   void save_checkpoint() {
     Trainer::Notes notes{{"best_accuracy", shortest(best_.accuracy)},
                          {"best_step", std::to_string(best_step_)},
-                         {"without_progress", std::to_string(without_progress_)}};
+                         {"without_progress", std::to_string(without_progress_)},
+                         {"last_evaluated", std::to_string(last_evaluated_)}};
     if (std::isfinite(best_.loss)) notes["best_loss"] = shortest(best_.loss);
     if (best_.bleu >= 0) notes["best_bleu"] = shortest(best_.bleu);
     if (best_.averaged > 0) notes["best_averaged"] = std::to_string(best_.averaged);

@@ -162,6 +162,19 @@ TEST(RunTest, ALanguageModelReadsOneColumn) {
   EXPECT_EQ(models::load_model(files.out("m"))->options().transformer.kind, models::TransformerKind::decoder);
 }
 
+TEST(RunTest, AFinishedRunStaysAsItIs) {
+  const Files files;
+  Parallel parallel(1);
+  Listener listener;
+  RunOptions o = files.options();
+  o.average = 2;
+  run(o, files.out("m"), listener, parallel);
+  const std::string log = read(files.out("m/log.jsonl")), checkpoint = read(files.out("m/checkpoint.safetensors"));
+  EXPECT_EQ(resume(files.out("m"), 0, 0, listener, parallel).steps, 8);
+  EXPECT_EQ(read(files.out("m/log.jsonl")), log);
+  EXPECT_TRUE(read(files.out("m/checkpoint.safetensors")) == checkpoint);
+}
+
 TEST(RunTest, NewStepsAreRemembered) {
   const Files files;
   Parallel parallel(1);
@@ -198,7 +211,7 @@ TEST(RunTest, AKillAtAnyMomentLeavesAReadableFolder) {
   const Files files;
   const std::string folder = files.out("m"), checkpoint = folder + "/checkpoint.safetensors";
   RunOptions o = files.options();
-  o.evaluate_every = 1, o.train.steps = 1'000'000;
+  o.evaluate_every = 1, o.train.steps = 1'000'000, o.average = 2;
   Rng rng(17);
   int64_t last = 0;
   for (int round = 0; round < 15; ++round) {
@@ -228,7 +241,7 @@ TEST(RunTest, AKillAtAnyMomentLeavesAReadableFolder) {
     last = result.steps;
   }
   EXPECT_GT(last, 15);
-  for (const auto& entry : fs::directory_iterator(folder)) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     EXPECT_EQ(entry.path().string().find(".tmp."), std::string::npos) << entry.path() << " was left behind";
   }
 }
