@@ -117,6 +117,14 @@ void Flags::add(CLI::App& app, const io::ShowFields& fields) {
   fields(adder);
 }
 
+std::vector<std::string> Flags::given() const {
+  std::vector<std::string> flags;
+  for (const auto& [flag, value] : values_) {
+    if (!value.empty()) flags.push_back(flag);
+  }
+  return flags;
+}
+
 void Flags::apply(const io::ShowFields& fields) const {
   Setter setter(values_);
   fields(setter);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "heed/base/describe.h"
 #include "heed/io/config.h"
@@ -23,6 +24,8 @@ class Flags {
   void add(CLI::App& app, const io::ShowFields& fields);
   // Sets those fields whose flags came. Throws UsageError.
   void apply(const io::ShowFields& fields) const;
+  // The flags that came: "--rate".
+  std::vector<std::string> given() const;
 
  private:
   std::map<std::string, std::string> values_;  // by flag; empty: did not come

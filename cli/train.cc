@@ -116,15 +116,18 @@ struct Command {
       throw UsageError(out.empty() ? "heed: --out is missing, expected a folder for the model"
                                    : "heed: --out and --resume came, expected one of them");
     }
+    int64_t steps = 0;  // of --resume; 0: as they were
+    for (const std::string& flag : flags.given()) {
+      if (flag == "--steps") steps = options.train.steps;
+      if (resume.empty() || flag == "--steps" || flag == "--minutes") continue;
+      throw UsageError("heed: " + flag + " came with --resume, expected --steps or --minutes: the rest is as it was");
+    }
     std::signal(SIGINT, ask_to_stop);
     std::signal(SIGTERM, ask_to_stop);
     Parallel parallel(threads);
     Reporter reporter(json);
-    const train::RunOptions usual;
-    const bool steps_came = options.train.steps != usual.train.steps;
     const train::RunResult result = resume.empty() ? train::run(options, out, reporter, parallel)
-                                                   : train::resume(resume, steps_came ? options.train.steps : 0,
-                                                                   options.minutes, reporter, parallel);
+                                                   : train::resume(resume, steps, options.minutes, reporter, parallel);
     if (json) return;
     reporter.print_line(fmt::format("{} after {} steps, {}: dev loss {:.4f}, token accuracy {:.2f} % at step {}",
                                     result.why, result.steps, clock_text(result.seconds), result.best.loss,

@@ -71,6 +71,7 @@ refuses 1 '^heed: bytes.tsv:2: .*UTF-8' "$heed" train --data bytes.tsv --dev byt
 refuses 1 "did you mean 'transformer-tiny'" "$heed" "${train[@]}" --preset transformer-tiyn --out a
 refuses 1 "^heed: cannot make folder 'bad.tsv'" "$heed" "${train[@]}" --out bad.tsv
 refuses 1 'holds a run already' "$heed" "${train[@]}" --out model
+refuses 2 '^heed: --rate came with --resume, expected --steps or --minutes' "$heed" train --resume model --rate 0.1
 refuses 1 'holds no checkpoint' "$heed" train --resume corpus
 refuses 2 '^heed: --steps is .-3., expected an integer >= 1' "$heed" "${train[@]}" --out a --steps=-3
 refuses 2 "unknown flag '--steosp', did you mean '--steps'" "$heed" "${train[@]}" --out a --steosp 3
