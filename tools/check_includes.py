@@ -48,7 +48,7 @@ OWNED = [
         ["heed/base/parallel", "test"],
         "only base/parallel knows threads",
     ),
-    (r"atomic$", ["heed/base/parallel", "bench", "test"], "only base/parallel knows threads"),
+    (r"atomic$", ["heed/base/parallel", "heed/base/counted_heap", "bench", "test"], "only base/parallel knows threads"),
     (r"hwy/", ["heed/kernels", "bench"], "only kernels know SIMD"),
     (r"mpi\.h$", ["heed/dist/mpi"], "only dist/mpi knows MPI"),
     (r"sentencepiece", ["heed/text/tokenizer"], "only text/tokenizer knows SentencePiece"),

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kSmallest = 64;  // bytes
 constexpr size_t kLargest = size_t{1} << 62;
-constexpr size_t kClasses = 4 * 57;
+constexpr size_t kClasses = size_t{4} * 57;
 
 // Sizes are rounded up to four steps an octave, so that at most a quarter is wasted and sizes that differ a little
 // share blocks.
