@@ -33,16 +33,6 @@ struct Room {
   }
 };
 
-struct Call {
-  const RecurrentInputs<float>& in;
-  const RecurrentOutputs<float>& out;
-  const RecurrentOptions& options;
-  const RecurrentSizes& n;
-  const Room& room;
-  Weight input{}, hidden{}, last{}, context{};
-  Parallel& parallel;
-};
-
 // Some rows of `saved`, by what their columns are.
 struct Kept {
   View<float, 2> gates, before, extra;
@@ -53,9 +43,25 @@ struct Kept {
         extra(rows.slice(1, (n.G + 1) * n.H, n.G == 1 ? 0 : n.H)) {}
 };
 
+// One call, with what its steps work on.
+struct Forward {
+  const RecurrentInputs<float>& in;
+  const RecurrentOutputs<float>& out;
+  const RecurrentOptions& options;
+  const RecurrentSizes& n;
+  const Room& room;
+  Parallel& parallel;
+  Weight input{}, hidden{}, last{}, context{};
+
+  void run_products(int64_t s, int64_t begin, const Kept& kept) const;
+  void run_cells(int64_t s, int64_t begin, const Kept& kept) const;
+  void run_input(int64_t begin, int64_t end) const;
+  void run_rows(int64_t begin, int64_t end, int64_t ready) const;
+  void begin_rows() const;
+};
+
 // Of rows [begin, begin + kept's) of step s: what the context adds to p, and q.
-void run_products(const Call& call, int64_t s, int64_t begin, const Kept& kept) {
-  const auto& [in, out, options, n, room, input, hidden, last, context, parallel] = call;
+void Forward::run_products(int64_t s, int64_t begin, const Kept& kept) const {
   const int64_t count = kept.gates.shape(0), rows = hidden.outputs();
   const View<float, 2> q(room.q + begin * n.q_stride(), {count, n.G * n.H}, {n.q_stride(), 1});
   const View<const float, 2> h(room.h + begin * n.H, {count, n.H});
@@ -76,8 +82,7 @@ void run_products(const Call& call, int64_t s, int64_t begin, const Kept& kept) 
   if (options.reset_before) project(kept.extra, last, q_n, {.b = b_n}, parallel);
 }
 
-void run_cells(const Call& call, int64_t s, int64_t begin, const Kept& kept) {
-  const auto& [in, out, options, n, room, input, hidden, last, context, parallel] = call;
+void Forward::run_cells(int64_t s, int64_t begin, const Kept& kept) const {
   for (int64_t i = 0; i < kept.gates.shape(0); ++i) {
     const int64_t r = begin + i, b = room.steps.row(r);
     float *gates = kept.gates.at(i), *h = out.h.at(b, room.steps.position(r, s));
@@ -106,28 +111,27 @@ void run_cells(const Call& call, int64_t s, int64_t begin, const Kept& kept) {
 }
 
 // p of tokens [begin, end).
-void run_input(const Call& call, int64_t begin, int64_t end) {
-  const auto& [in, out, options, n, room, input, hidden, last, context, parallel] = call;
+void Forward::run_input(int64_t begin, int64_t end) const {
   linear_forward({{room.x + begin * n.I, {end - begin, n.I}}, input, in.b_ih},
                  {.y = out.saved.slice(0, begin, end - begin).slice(1, 0, n.G * n.H)}, Activation::none, parallel);
 }
 
 // `ready` tokens have their p. The others get it a few steps at a time, while the cache has it when the step comes; a
 // product that is not packed is made at once.
-void run_rows(const Call& call, int64_t begin, int64_t end, int64_t ready) {
+void Forward::run_rows(int64_t begin, int64_t end, int64_t ready) const {
   constexpr int64_t kAhead = 96;  // tokens: a tile of project()
-  const Steps& steps = call.room.steps;
+  const Steps& steps = room.steps;
   for (int64_t s = 0; begin < std::min(end, steps.running(s)); ++s) {
     if (ready < steps.first(s + 1)) {
-      const int64_t ahead = call.input.packed() ? std::max(kAhead, steps.running(s)) : steps.tokens();
+      const int64_t ahead = input.packed() ? std::max(kAhead, steps.running(s)) : steps.tokens();
       const int64_t next = std::min(steps.tokens(), ready + ahead);
-      run_input(call, ready, next);
+      run_input(ready, next);
       ready = next;
     }
     const int64_t count = std::min(end, steps.running(s)) - begin;
-    const Kept kept(call.out.saved.slice(0, steps.first(s) + begin, count), call.n);
-    run_products(call, s, begin, kept);
-    run_cells(call, s, begin, kept);
+    const Kept kept(out.saved.slice(0, steps.first(s) + begin, count), n);
+    run_products(s, begin, kept);
+    run_cells(s, begin, kept);
   }
 }
 
@@ -137,8 +141,7 @@ void copy_or_clear(const View<const float, 2>& from, int64_t b, float* to, int64
 }
 
 // The states before the first step, those after none at all, and zeros beyond the rows' ends.
-void begin_rows(const Call& call) {
-  const auto& [in, out, options, n, room, input, hidden, last, context, parallel] = call;
+void Forward::begin_rows() const {
   for (int64_t r = 0; r < n.B; ++r) {
     const int64_t b = room.steps.row(r), length = room.steps.length(r);
     for (int64_t t = length; t < n.T; ++t) std::fill_n(out.h.at(b, t), n.H, 0.0f);
@@ -171,21 +174,21 @@ void recurrent_forward(const RecurrentInputs<float>& in, const RecurrentOutputs<
   Room room(in, options, parts);
   room.steps.sort();
   const int64_t tokens = room.steps.tokens(), rows = options.cell == Cell::gru ? 2 * n.H : n.G * n.H;
-  Call call{.in = in, .out = out, .options = options, .n = n, .room = room, .parallel = parallel};
+  Forward call{.in = in, .out = out, .options = options, .n = n, .room = room, .parallel = parallel};
   call.input = step_weight(in.w_ih.slice(1, 0, n.I), n.packs_input(), room.input, parallel);
   call.hidden = step_weight(in.w_hh.slice(0, 0, rows), n.packs(), room.hidden, parallel);
   if (options.cell == Cell::gru) {
     call.last = step_weight(in.w_hh.slice(0, rows, n.H), n.packs(), room.last, parallel);
   }
   if (in.feedback) call.context = step_weight(in.w_ih.slice(1, n.I, n.C), n.packs(), room.context, parallel);
-  begin_rows(call);
+  call.begin_rows();
   room.steps.for_each(parallel, [&](int64_t r, int64_t s, int64_t token) {
     copy_row(in.x.at(room.steps.row(r), room.steps.position(r, s)), room.x + token * n.I, n.I);
   });
   const int64_t runs = count_runs(n, in.feedback != nullptr, parallel);
-  if (runs > 1) run_input(call, 0, tokens);
+  if (runs > 1) call.run_input(0, tokens);
   for_runs(room.steps, runs, parallel,
-           [&](int64_t begin, int64_t end) { run_rows(call, begin, end, runs > 1 ? tokens : 0); });
+           [&](int64_t begin, int64_t end) { call.run_rows(begin, end, runs > 1 ? tokens : 0); });
 }
 
 }  // namespace heed::kernels

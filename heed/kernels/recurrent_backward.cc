@@ -47,16 +47,6 @@ struct Room {
   }
 };
 
-struct Call {
-  const RecurrentInputs<float>& in;
-  const RecurrentGradients<float>& grad;
-  const RecurrentOptions& options;
-  const RecurrentSizes& n;
-  const Room& room;
-  Weight hidden, last, context;
-  Parallel& parallel;
-};
-
 // What forward kept of some tokens.
 struct Kept {
   View<const float, 2> gates, before, extra;
@@ -67,11 +57,30 @@ struct Kept {
         extra(rows.slice(1, (n.G + 1) * n.H, n.G == 1 ? 0 : n.H)) {}
 };
 
-void cells_back(const Call& call, int64_t s, int64_t begin, const Kept& kept, const View<float, 2>& sums) {
-  const auto& [in, grad, options, n, room, hidden, last, context, parallel] = call;
+// One call, with what its steps work on.
+struct Back {
+  const RecurrentInputs<float>& in;
+  const RecurrentGradients<float>& grad;
+  const RecurrentOptions& options;
+  const RecurrentSizes& n;
+  const Room& room;
+  Weight hidden, last, context;
+  Parallel& parallel;
+
+  void cells_back(int64_t s, int64_t begin, const Kept& kept, const View<float, 2>& sums) const;
+  void products_back(int64_t s, int64_t begin, const Kept& kept, const View<float, 2>& sums) const;
+  void run_rows_back(int64_t begin, int64_t end) const;
+  void gather_inputs() const;
+  void add_peepholes(const Kept& kept, const View<const float, 2>& sums) const;
+  void weights_back(Workspace& workspace) const;
+  void begin_rows_back() const;
+};
+
+void Back::cells_back(int64_t s, int64_t begin, const Kept& kept, const View<float, 2>& sums) const {
   for (int64_t i = 0; i < sums.shape(0); ++i) {
     const int64_t r = begin + i;
-    float *dh = room.dh + r * n.H, *gates = const_cast<float*>(kept.gates.at(i));
+    float* dh = room.dh + r * n.H;
+    const float* gates = kept.gates.at(i);
     if (grad.d_h) add_row_to(dh, grad.d_h.at(room.steps.row(r), room.steps.position(r, s)), n.H);
     switch (options.cell) {
       case Cell::rnn:
@@ -89,8 +98,7 @@ void cells_back(const Call& call, int64_t s, int64_t begin, const Kept& kept, co
 }
 
 // dh of the rows before, from what the sums and the context say; the cells have left what goes past them.
-void products_back(const Call& call, int64_t s, int64_t begin, const Kept& kept, const View<float, 2>& sums) {
-  const auto& [in, grad, options, n, room, hidden, last, context, parallel] = call;
+void Back::products_back(int64_t s, int64_t begin, const Kept& kept, const View<float, 2>& sums) const {
   const int64_t rows = sums.shape(0);
   const View<float, 2> dh(room.dh + begin * n.H, {rows, n.H});
   if (options.cell == Cell::gru && options.reset_before) {
@@ -111,21 +119,20 @@ void products_back(const Call& call, int64_t s, int64_t begin, const Kept& kept,
   in.feedback->backward(s, d_context, dh);
 }
 
-void run_rows_back(const Call& call, int64_t begin, int64_t end) {
-  const Steps& steps = call.room.steps;
-  const View<float, 2> all(call.room.sums, {steps.tokens(), sum_columns(call.options, call.n)});
-  for (int64_t s = call.n.T - 1; s >= 0; --s) {
+void Back::run_rows_back(int64_t begin, int64_t end) const {
+  const Steps& steps = room.steps;
+  const View<float, 2> all(room.sums, {steps.tokens(), sum_columns(options, n)});
+  for (int64_t s = n.T - 1; s >= 0; --s) {
     const int64_t count = std::min(end, steps.running(s)) - begin;
     if (count <= 0) continue;
-    const Kept kept(call.grad.saved.slice(0, steps.first(s) + begin, count), call.n);
+    const Kept kept(grad.saved.slice(0, steps.first(s) + begin, count), n);
     const View<float, 2> sums = all.slice(0, steps.first(s) + begin, count);
-    cells_back(call, s, begin, kept, sums);
-    products_back(call, s, begin, kept, sums);
+    cells_back(s, begin, kept, sums);
+    products_back(s, begin, kept, sums);
   }
 }
 
-void gather_inputs(const Call& call) {
-  const auto& [in, grad, options, n, room, hidden, last, context, parallel] = call;
+void Back::gather_inputs() const {
   room.steps.for_each(parallel, [&](int64_t r, int64_t s, int64_t token) {
     const int64_t b = room.steps.row(r), t = room.steps.position(r, s);
     float* to = room.x + token * (n.I + n.C);
@@ -135,9 +142,9 @@ void gather_inputs(const Call& call) {
 }
 
 // In the order of the tokens, so that the sums do not depend on threads.
-void add_peepholes(const Call& call, const Kept& kept, const View<const float, 2>& sums) {
-  const int64_t H = call.n.H;
-  const View<float, 2>& to = call.grad.d_peepholes;
+void Back::add_peepholes(const Kept& kept, const View<const float, 2>& sums) const {
+  const int64_t H = n.H;
+  const View<float, 2>& to = grad.d_peepholes;
   for (int64_t token = 0; token < sums.shape(0); ++token) {
     const float *d = sums.at(token), *gates = kept.gates.at(token), *before = kept.extra.at(token);
     for (int64_t j = 0; j < H; ++j) {
@@ -149,8 +156,7 @@ void add_peepholes(const Call& call, const Kept& kept, const View<const float, 2
   }
 }
 
-void weights_back(const Call& call, Workspace& workspace) {
-  const auto& [in, grad, options, n, room, hidden, last, context, parallel] = call;
+void Back::weights_back(Workspace& workspace) const {
   const int64_t tokens = room.steps.tokens();
   const View<const float, 2> sums(room.sums, {tokens, sum_columns(options, n)});
   const Kept kept(grad.saved.slice(0, 0, tokens), n);
@@ -161,7 +167,7 @@ void weights_back(const Call& call, Workspace& workspace) {
                     {.dy = sums.slice(1, column, rows), .dw = some_of(dw, row, rows), .db = some_of(db, row, rows)},
                     Activation::none, workspace, parallel);
   };
-  if (grad.dw_ih) gather_inputs(call);
+  if (grad.dw_ih) gather_inputs();
   add({room.x, {tokens, n.I + n.C}}, 0, grad.dw_ih, grad.db_ih, 0, n.G * n.H);
   if (options.cell == Cell::gru) {
     add(kept.before, 0, grad.dw_hh, grad.db_hh, 0, 2 * n.H);
@@ -170,7 +176,7 @@ void weights_back(const Call& call, Workspace& workspace) {
   } else {
     add(kept.before, 0, grad.dw_hh, grad.db_hh, 0, n.G * n.H);
   }
-  if (grad.d_peepholes) add_peepholes(call, kept, sums);
+  if (grad.d_peepholes) add_peepholes(kept, sums);
   if (!grad.dx) return;
   const Weight input = step_weight(in.w_ih.slice(1, 0, n.I).transposed(0, 1), n.packs_input(), room.input, parallel);
   project(sums.slice(1, 0, n.G * n.H), input, {room.dx, {tokens, n.I}}, {}, parallel);
@@ -179,8 +185,7 @@ void weights_back(const Call& call, Workspace& workspace) {
   });
 }
 
-void begin_rows_back(const Call& call) {
-  const auto& [in, grad, options, n, room, hidden, last, context, parallel] = call;
+void Back::begin_rows_back() const {
   for (int64_t r = 0; r < n.B; ++r) {
     std::fill_n(room.dh + r * n.H, n.H, 0.0f);
     std::fill_n(room.dc + r * n.H, n.H, 0.0f);
@@ -208,13 +213,13 @@ void recurrent_backward(const RecurrentInputs<float>& in, const RecurrentGradien
   const auto transposed = [&](const View<const float, 2>& w, std::byte* to) {
     return step_weight(w.transposed(0, 1), n.packs(), to, parallel);
   };
-  Call call{in, grad, options, n, room, transposed(in.w_hh.slice(0, 0, rows), room.hidden), {}, {}, parallel};
+  Back call{in, grad, options, n, room, transposed(in.w_hh.slice(0, 0, rows), room.hidden), {}, {}, parallel};
   if (options.cell == Cell::gru) call.last = transposed(in.w_hh.slice(0, rows, n.H), room.last);
   if (in.feedback) call.context = transposed(in.w_ih.slice(1, n.I, n.C), room.context);
-  begin_rows_back(call);
+  call.begin_rows_back();
   for_runs(room.steps, count_runs(n, in.feedback != nullptr, parallel), parallel,
-           [&](int64_t begin, int64_t end) { run_rows_back(call, begin, end); });
-  weights_back(call, workspace);
+           [&](int64_t begin, int64_t end) { call.run_rows_back(begin, end); });
+  call.weights_back(workspace);
   for (int64_t r = 0; r < n.B; ++r) {
     if (grad.dh0) add_row_to(grad.dh0.at(room.steps.row(r)), room.dh + r * n.H, n.H);
     if (grad.dc0) add_row_to(grad.dc0.at(room.steps.row(r)), room.dc + r * n.H, n.H);

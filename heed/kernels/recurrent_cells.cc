@@ -193,7 +193,7 @@ void lstm(const LstmRow& row, const float* q, float* c_to, float* h, int64_t H) 
   });
 }
 
-void lstm_back(const LstmRow& row, const float* dh_from, float* dc_of, float* d_gates, int64_t H) {
+void lstm_back(const LstmBack& row, const float* dh_from, float* dc_of, float* d_gates, int64_t H) {
   const float* peepholes = row.peepholes;
   for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
     V v[N], c[N], g[N], f[N], dc[N];
@@ -260,7 +260,7 @@ void gru_reset_back(const GruBack& row, const float* d_reset, int64_t H) noexcep
 void lstm_cell(const LstmRow& row, const float* q, float* c, float* h, int64_t H) noexcept {
   HWY_DYNAMIC_DISPATCH(lstm)(row, q, c, h, H);
 }
-void lstm_cell_back(const LstmRow& row, const float* dh, float* dc, float* d_gates, int64_t H) noexcept {
+void lstm_cell_back(const LstmBack& row, const float* dh, float* dc, float* d_gates, int64_t H) noexcept {
   HWY_DYNAMIC_DISPATCH(lstm_back)(row, dh, dc, d_gates, H);
 }
 

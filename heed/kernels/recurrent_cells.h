@@ -36,7 +36,11 @@ struct LstmRow {
   const float *before, *peepholes;  // c'; [3 H] or null
 };
 void lstm_cell(const LstmRow&, const float* q, float* c, float* h, int64_t H) noexcept;
+
+struct LstmBack {
+  const float *gates, *before, *peepholes;
+};
 // dc of c becomes that of c'.
-void lstm_cell_back(const LstmRow&, const float* dh, float* dc, float* d_gates, int64_t H) noexcept;
+void lstm_cell_back(const LstmBack&, const float* dh, float* dc, float* d_gates, int64_t H) noexcept;
 
 }  // namespace heed::kernels

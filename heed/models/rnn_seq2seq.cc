@@ -176,7 +176,7 @@ Var RnnSeq2Seq::step(Pass& pass, const Tensor& ids, nn::State& state) const {
     if (kinds == 2) states.back().c = state.hidden[kinds * i + 1];
   }
   const nn::AttentionCall call{AttentionRole::cross, kernels::Lengths{state.source_lengths}, state.length};
-  const Var logits = run(pass, ids, encoded, call, states);
+  Var logits = run(pass, ids, encoded, call, states);
   for (size_t i = 0; i < layers; ++i) {
     state.hidden[kinds * i] = states[i].h.value();
     if (kinds == 2) state.hidden[kinds * i + 1] = states[i].c.value();

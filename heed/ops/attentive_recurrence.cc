@@ -183,7 +183,7 @@ class Looking<float> final : public kernels::Feedback<float> {
 // The states before each token, [B T,H]: h0, and then h but for its last.
 Tensor states_before(const RecurrentCall& call) {
   const int64_t B = call.h.shape(0), T = call.h.shape(1);
-  const Tensor before = Tensor::zeros_like(call.h);
+  Tensor before = Tensor::zeros_like(call.h);
   const size_t row = call.h.bytes() / static_cast<size_t>(std::max<int64_t>(1, B * T));
   for (int64_t b = 0; b < B && T > 0; ++b) {
     std::byte* to = before.raw() + static_cast<size_t>(b * T) * row;

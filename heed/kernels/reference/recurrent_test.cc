@@ -143,17 +143,17 @@ TEST(ReferenceRecurrent, GradientsAreThoseOfForward) {
     for (size_t k = 0; k < pairs.size(); ++k) {
       const bool there = k == 3 || k == 4 ? p.n.biases : k == 5 ? p.n.begins : k == 6 ? p.n.begins : true;
       if (!there || (k == 6 && p.n.options.cell != Cell::lstm) || (k == 7 && !p.n.peepholes)) continue;
-      const auto& [value, gradient] = pairs[k];
-      for (size_t i = 0; i < value->size(); ++i) {
-        const double middle = (*value)[i], step = 1e-3;
+      std::vector<double>&value = *pairs[k].first, &gradient = *pairs[k].second;
+      for (size_t i = 0; i < value.size(); ++i) {
+        const double middle = value[i], step = 1e-3;
         const auto at = [&](double moved) {
-          (*value)[i] = middle + moved;
+          value[i] = middle + moved;
           return functional(p);
         };
         const double slope = (8 * (at(step) - at(-step)) - (at(2 * step) - at(-2 * step))) / (12 * step);
-        (*value)[i] = middle;
-        error = std::max(error, std::abs(slope - ((*gradient)[i] - 1)));
-        largest = std::max(largest, std::abs((*gradient)[i] - 1));
+        value[i] = middle;
+        error = std::max(error, std::abs(slope - (gradient[i] - 1)));
+        largest = std::max(largest, std::abs(gradient[i] - 1));
       }
     }
     EXPECT_LE(error, 1e-7 * std::max(largest, 1e-3));
