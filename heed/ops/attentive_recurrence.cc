@@ -107,15 +107,12 @@ class Looking<float> final : public kernels::Feedback<float> {
   // Steps have the same shapes and strides: one plan serves all. Scratch is its own, as the recurrence has the
   // context's.
   Looking(const Source& source, const SourceGradients& to, const Tensor& context, bool back, Parallel& parallel)
-      : source_(source),
-        to_(to),
-        context_(context),
-        parallel_(parallel),
-        plan_(
-            back ? kernels::AttentionPlan::backward(inputs(0), gradients(0, token_of<const float>(context, 0)),
+      : source_(source), to_(to), context_(context), parallel_(parallel) {
+    if (context.shape(1) == 0) return;  // no step will come
+    plan_ = back ? kernels::AttentionPlan::backward(inputs(0), gradients(0, token_of<const float>(context, 0)),
                                                     source.options)
-                 : kernels::AttentionPlan::forward(inputs(0), outputs(0, token_of<float>(context, 0)), source.options)),
-        workspace_(plan_.workspace_bytes(parallel.threads())) {
+                 : kernels::AttentionPlan::forward(inputs(0), outputs(0, token_of<float>(context, 0)), source.options);
+    workspace_.reserve(plan_.workspace_bytes(parallel.threads()));
     if (!source.w_query) return;
     const View<const float, 2> w = source.w_query.view<const float, 2>();
     query_ = kernels::PackedWeight(back ? w.transposed(0, 1) : w, DType::f32, parallel);

@@ -109,6 +109,19 @@ TEST(AttentiveRecurrence, IsAttentionThenTheCell) {
   }
 }
 
+TEST(AttentiveRecurrence, OfNothingIsNothing) {
+  const auto zeros = [](const Shape& shape) { return Tensor::zeros(shape, DType::f64); };
+  for (const auto& [B, T] : {std::pair<int64_t, int64_t>{0, 3}, {2, 0}}) {
+    expect_nothing_of_nothing(
+        [](const Context& c, std::span<const Var> in) {
+          AttentiveRecurrenceArguments a{.keys = in[3], .values = in[4], .w_query = in[5]};
+          a.recurrence = {.x = in[0], .w_ih = in[1], .w_hh = in[2]};
+          return attentive_recurrence(c, a).h;
+        },
+        {zeros({B, T, 2}), zeros({20, 5}), zeros({20, 5}), zeros({B, 4, 6}), zeros({B, 4, 3}), zeros({6, 5})});
+  }
+}
+
 TEST(AttentiveRecurrence, SaysWhatDoesNotFit) {
   Bench bench;
   const auto run_with = [&](const auto& change) {

@@ -44,6 +44,13 @@ TEST(Conv1d, IsRight) {
   });
 }
 
+TEST(Conv1d, OfNothingIsNothing) {
+  for (const Shape& x : {Shape{0, 3, 2}, Shape{2, 0, 2}}) {
+    expect_nothing_of_nothing([](const Context& c, std::span<const Var> in) { return conv1d(c, in[0], in[1], {}); },
+                              {Tensor::zeros(x, DType::f64), Tensor::zeros({4, 6}, DType::f64)});
+  }
+}
+
 TEST(Conv1d, SaysWhatDoesNotFit) {
   Bench bench;
   const auto run = [&](const Shape& x, const Shape& w, const std::vector<int64_t>& lengths) {

@@ -65,6 +65,19 @@ Case draw_case(Rng& rng) {
 
 TEST(Recurrent, IsRight) { check_op(120, draw_case); }
 
+TEST(Recurrent, OfNothingIsNothing) {
+  for (const Cell cell : {Cell::rnn, Cell::gru, Cell::lstm}) {
+    const int64_t GH = kernels::gates_of(cell) * 5;
+    for (const Shape& x : {Shape{0, 3, 2}, Shape{2, 0, 2}}) {
+      expect_nothing_of_nothing(
+          [&](const Context& c, std::span<const Var> in) {
+            return recurrent(c, {.x = in[0], .w_ih = in[1], .w_hh = in[2], .options = {.cell = cell}}).h;
+          },
+          {Tensor::zeros(x, DType::f64), Tensor::zeros({GH, 2}, DType::f64), Tensor::zeros({GH, 5}, DType::f64)});
+    }
+  }
+}
+
 TEST(Recurrent, ANaNInPaddingIsNotSeen) {
   const std::vector<int64_t> lengths{2, 4};
   for (const Cell cell : {Cell::rnn, Cell::gru, Cell::lstm}) {
