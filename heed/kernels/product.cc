@@ -50,6 +50,9 @@ void product_vector(const float* a, int64_t a_stride, const View<const float, 2>
                     const ProductOptions& options) {
   const Operand matrix = operand(b.transposed(0, 1));  // [N,K]
   const bool plain = matrix.order == CblasNoTrans;
+  if (plain && (a_stride == 1 || b.shape(0) <= 1)) {
+    return dot_rows({a, matrix.data, matrix.stride, b.shape(1), b.shape(0), c, c_stride, options.alpha, options.add});
+  }
   cblas_sgemv(CblasRowMajor, matrix.order, extent(b.shape(plain ? 1 : 0)), extent(b.shape(plain ? 0 : 1)),
               options.alpha, matrix.data, matrix.stride, a, step(a_stride), options.add ? 1.0f : 0.0f, c,
               step(c_stride));

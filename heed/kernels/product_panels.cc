@@ -251,6 +251,42 @@ void project(const Projection& call, const Tile& tile) {
   if (call.w.dtype() == DType::f16) project_as<Float16>(call, tile);
 }
 
+// R rows of w, `apart` from each other, each sum in two parts: reading w sets the pace.
+template <int R>
+HWY_INLINE void dot_some_rows(F d, const RowDots& call, int64_t row, int64_t apart) {
+  V sum[R][2];
+  const float* w[R];
+  for (int r = 0; r < R; ++r) {
+    sum[r][0] = sum[r][1] = hn::Zero(d);
+    w[r] = call.w + (row + r * apart) * call.stride;
+  }
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= call.inputs; i += 2 * kLanes) {
+    const V x0 = hn::LoadU(d, call.x + i), x1 = hn::LoadU(d, call.x + i + kLanes);
+    for (int r = 0; r < R; ++r) {
+      sum[r][0] = hn::MulAdd(x0, hn::LoadU(d, w[r] + i), sum[r][0]);
+      sum[r][1] = hn::MulAdd(x1, hn::LoadU(d, w[r] + i + kLanes), sum[r][1]);
+    }
+  }
+  for (; i < call.inputs; i += kLanes) {
+    const V x = load_part(d, call.x + i, call.inputs - i);
+    for (int r = 0; r < R; ++r) sum[r][0] = hn::MulAdd(x, load_part(d, w[r] + i, call.inputs - i), sum[r][0]);
+  }
+  for (int r = 0; r < R; ++r) {
+    float* c = call.c + (row + r * apart) * call.c_stride;
+    const float dot = call.alpha * hn::GetLane(hn::SumOfLanes(d, hn::Add(sum[r][0], sum[r][1])));
+    *c = call.add ? *c + dot : dot;
+  }
+}
+
+// Four long streams from memory, not four neighbours: the processor fetches ahead within each.
+void dots(const RowDots& call) {
+  const F d;
+  const int64_t quarter = call.outputs / 4;
+  for (int64_t row = 0; row < quarter; ++row) dot_some_rows<4>(d, call, row, quarter);
+  for (int64_t row = 4 * quarter; row < call.outputs; ++row) dot_some_rows<1>(d, call, row, 0);
+}
+
 // Rows of 16 outputs become a panel: a transpose.
 void pack(const float* rows, int64_t stride, int64_t inputs, float* panel) {
   const F d;
@@ -268,8 +304,11 @@ namespace heed::kernels {
 
 HWY_EXPORT(project);
 HWY_EXPORT(pack);
+HWY_EXPORT(dots);
 
 void project_panels(const Projection& call, const Tile& tile) noexcept { HWY_DYNAMIC_DISPATCH(project)(call, tile); }
+
+void dot_rows(const RowDots& call) noexcept { HWY_DYNAMIC_DISPATCH(dots)(call); }
 
 void pack_whole_panel(const float* rows, int64_t stride, int64_t inputs, float* panel) noexcept {
   HWY_DYNAMIC_DISPATCH(pack)(rows, stride, inputs, panel);

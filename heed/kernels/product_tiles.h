@@ -59,6 +59,17 @@ void project_tile(const Projection&, const Tile&) noexcept;
 // The same where w is packed or in 16 bits: with Highway. The tile begins at a panel.
 void project_panels(const Projection&, const Tile&) noexcept;
 
+// c [outputs] (=|+=) alpha w x, for one vector: BLAS reads w at two thirds of the speed.
+struct RowDots {
+  const float *x, *w;  // [inputs]  [outputs,inputs], rows `stride` apart
+  int64_t stride, outputs, inputs;
+  float* c;
+  int64_t c_stride;
+  float alpha;
+  bool add;
+};
+void dot_rows(const RowDots&) noexcept;
+
 // 16 rows of contiguous inputs, `stride` apart, as a panel, which is aligned as a Workspace is.
 void pack_whole_panel(const float* rows, int64_t stride, int64_t inputs, float* panel) noexcept;
 

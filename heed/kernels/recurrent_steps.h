@@ -40,8 +40,8 @@ struct RecurrentSizes {
         C(in.w_ih.shape(1) - I),
         H(in.w_hh.shape(1)),
         G(gates_of(options.cell)) {}
-  // Packing reads and writes the weights once: worth it where they are read more often than that.
-  bool packs() const { return T >= 4; }
+  // Packing reads and writes the weights once: worth it where they are read more often than that, for several rows.
+  bool packs() const { return T >= 4 && B > 1; }
   bool packs_input() const { return packs() && B * T >= 128; }
   // Between rows of q: see saved_width.
   int64_t q_stride() const { return G * H + 16; }
