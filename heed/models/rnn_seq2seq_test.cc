@@ -216,6 +216,28 @@ TEST(RnnSeq2Seq, DotAttentionIsParameterFreeAttention) {
   run(model, pass, Batch(o, 2, 5, 4, rng));
 }
 
+// Wide enough that there is work for several threads.
+TEST(RnnSeq2Seq, HasTheSameBitsOnAnyNumberOfThreads) {
+  for (const nn::Cell cell : {nn::Cell::gru, nn::Cell::lstm}) {
+    RnnSeq2SeqOptions o{.vocabulary = 50, .cell = cell, .width = 64, .layers = 2};
+    Rng rng(4);
+    RnnSeq2Seq model(o, rng);
+    const ParameterStore store(model);
+    const Batch batch(o, 20, 12, 11, rng);
+    std::vector<Tensor> results;
+    for (const int threads : {1, 2, 3}) {
+      Machine machine(threads);
+      Tape tape;
+      nn::Pass pass = machine.pass(&tape);
+      store.clear_gradients();
+      const Var logits = run(model, pass, batch);
+      tape.backward(logits, pass, Tensor::full(logits.shape(), 0.5));
+      results.insert(results.end(), {logits.value(), store.gradients().clone()});
+    }
+    for (size_t i = 2; i < results.size(); ++i) EXPECT_TRUE(same_bits(results[i], results[i % 2])) << i;
+  }
+}
+
 TEST(RnnSeq2Seq, SaysWhatDoesNotFit) {
   const auto made = [](const auto& change) {
     RnnSeq2SeqOptions o{.vocabulary = 5, .width = 4};
