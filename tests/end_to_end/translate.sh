@@ -1,33 +1,7 @@
 #!/usr/bin/env bash
 # From nothing to a translation, through the binary, as a user would: corpus, train, resume, translate, evaluate, info,
 # generate; and what a user does wrong. translate.sh <the heed binary>
-set -euo pipefail
-heed=$1
-folder=$(mktemp -d)
-mounted=
-trap '[[ -z $mounted ]] || umount "$mounted"; rm -rf "$folder"' EXIT
-cd "$folder"
-
-fail() {
-  echo "FAILED: $*" >&2
-  exit 1
-}
-# says <regex> <command...>: it works, and its output, both streams, has the expression.
-says() {
-  local expected=$1 output
-  shift
-  output=$("$@" 2>&1) || fail "$* gave exit code $?: $output"
-  grep -qP -- "$expected" <<<"$output" || fail "$* said '$output', expected '$expected'"
-}
-# refuses <code> <regex> <command...>: it fails with one line on standard error that has the expression.
-refuses() {
-  local wanted=$1 expected=$2 code=0
-  shift 2
-  "$@" >out 2>err || code=$?
-  [[ $code == "$wanted" ]] || fail "$* gave exit code $code, expected $wanted: $(cat out err)"
-  [[ $(wc -l <err) == 1 ]] || fail "$* said more than one line: $(cat err)"
-  grep -qP -- "$expected" err || fail "$* said '$(cat err)', expected '$expected'"
-}
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # The way that works.
 "$heed" corpus --pairs 1500 --seed 1 --split corpus
@@ -61,7 +35,14 @@ says 'all steps done' "$heed" train --preset lm-small --data english.txt --dev e
 says '^The cat ' "$heed" generate --model lm --prompt "The cat" --sample --top-k 20 --max-length 5 --seed 4 --threads 1
 says '^all +75 .* - ' "$heed" evaluate --model lm --data english_dev.txt --threads 1
 
+says 'looks at' "$heed" explain --model model --threads 1 "The cat sleeps."
+says "'it' looks at \(encoder.1.self.2\)" "$heed" explain --model model --threads 1 --word it --head encoder.1.self.2 "The boy bought the apple and ate it."
+
 # What a user does wrong.
+refuses 1 "--word is 'dog', expected a word of the sentence" "$heed" explain --model model --word dog "The cat sleeps."
+refuses 1 "--head is 'encoder.9.self.0', expected encoder.0.self.0 to encoder.1.self.3" "$heed" explain --model model --word cat --head encoder.9.self.0 "The cat sleeps."
+refuses 1 'lm: is a language model, expected a model that translates; see heed generate' "$heed" translate --model lm source.txt
+refuses 1 'model: is a model that translates, expected a tagger; see heed translate' "$heed" tag --model model
 refuses 1 '^heed: nowhere.tsv: cannot open: No such file' "$heed" train --data nowhere.tsv --dev corpus/dev.tsv --out a
 printf 'one\ttwo\nthree\n' >bad.tsv
 refuses 1 '^heed: bad.tsv:2: has 1 column between tabs, expected at least 2' "$heed" train --data bad.tsv --dev bad.tsv --out a

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# A preset of each other family, from corpus to evaluation, through the binary. families.sh <the heed binary>
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+quick=(--threads 1 --batch-tokens 512 --warmup 10 --rate 0.003)
+"$heed" corpus --pairs 1000 --seed 1 --split pairs
+cut -f1 pairs/test.tsv >source.txt
+for preset in rnn rnn-attention rnn-dot; do
+  says 'all steps done after 12 steps' "$heed" train --data pairs/train.tsv --dev pairs/dev.tsv --preset $preset --out $preset --steps 12 "${quick[@]}"
+  says '.' "$heed" translate --model $preset --beam 2 --threads 1 source.txt
+  says '^all +50 ' "$heed" evaluate --model $preset --data pairs/test.tsv --threads 1
+  says 'rnn_seq2seq' "$heed" info $preset
+done
+says '\t(\d+-\d+ ?)+$' "$heed" translate --model rnn-attention --align --threads 1 source.txt
+says 'all steps done after 14 steps' "$heed" train --resume rnn-attention --steps 14 --threads 1
+
+"$heed" corpus --pairs 1000 --seed 1 --task tag --split tags
+for preset in self-attentive tagger; do
+  says 'all steps done after 60 steps' "$heed" train --data tags/train.tsv --dev tags/dev.tsv --preset $preset --out $preset --steps 60 "${quick[@]}"
+  says '^50 sentences, \d+ words: [6-9]\d\.\d\d % of the tags are right' "$heed" evaluate --model $preset --data tags/test.tsv --threads 1
+  says '^[A-Z]+ [A-Z]+ [A-Z]+ PUNCT$' "$heed" tag --model $preset --threads 1 <<<"The cat sleeps ."
+  says '^The/[A-Z]+ cat/[A-Z]+ ' "$heed" tag --model $preset --words --threads 1 <<<"The cat sleeps ."
+  says 'steps +60' "$heed" info $preset
+done
+
+printf 'The cat\tDET NOUN\nThe old cat\tDET NOUN\n' >bad.tsv
+refuses 1 '^heed: bad.tsv:2: 3 tokens and 2 tags, expected as many' "$heed" train --data bad.tsv --dev bad.tsv --preset tagger --out bad
+refuses 1 'tagger: is a tagger, expected a model that translates; see heed tag' "$heed" translate --model tagger source.txt
+refuses 1 'expected tokenizer words' "$heed" train --data tags/train.tsv --dev tags/dev.tsv --preset tagger --tokenizer bpe --out bad2
+echo "every family went the whole way"
