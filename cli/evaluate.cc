@@ -150,9 +150,13 @@ struct Command {
     }
     if (opened_.model->task() != models::Task::translate) return;
     const std::string usual = beside(data, ".align");
-    if (alignments.empty() && (pronouns || std::filesystem::exists(usual))) alignments = usual;
-    if (alignments.empty()) return;
-    options.aligned = true;
+    options.aligned = !alignments.empty() || (opened_.model->has_cross_attention() && std::filesystem::exists(usual));
+    if (alignments.empty()) alignments = usual;
+    if (options.aligned) read_alignments();
+    if (pronouns) read_sentences();
+  }
+
+  void read_alignments() {
     const Lines links(alignments);
     for (const text::Pair& pair : corpus_.pairs) {
       try {
@@ -161,7 +165,6 @@ struct Command {
         throw Error(fmt::format("{}: {}", links.place(pair.line), error.what()));
       }
     }
-    if (pronouns) read_sentences();
   }
 
   // What the grammar knows of each pair, for pronouns.
@@ -251,6 +254,7 @@ struct Command {
     print("\npronouns whose gender shows  {}: right {:.1f} %, wrong {:.1f} %, the word is not there {:.1f} %\n",
           genders.pronouns, percent(genders.right, genders.pronouns), percent(genders.wrong, genders.pronouns),
           percent(genders.absent, genders.pronouns));
+    if (seen.heads.empty()) return;  // no attention in the encoder
     print(
         "two nouns or more, of which a head of the encoder looks most at the right one, seen from the pronoun ({})\n"
         "and from the word whose translation shows the gender ({}: 'tired' in 'it was tired'), in\n",

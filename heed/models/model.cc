@@ -55,6 +55,7 @@ class RnnSeq2SeqModel final : public Model {
   nn::State begin(nn::Pass& pass, const Tokens& source) const override { return rnn_.begin(pass, source); }
   Var step(nn::Pass& pass, const Tensor& ids, nn::State& state) const override { return rnn_.step(pass, ids, state); }
   Task task() const override { return Task::translate; }
+  bool has_cross_attention() const override { return rnn_.options().query != Query::none; }
   int64_t vocabulary() const override { return rnn_.options().vocabulary; }
   int64_t max_length() const override { return rnn_.options().max_length; }
 

@@ -49,6 +49,8 @@ class Model {
   const ParameterStore& parameters() const { return *parameters_; }
 
   virtual Task task() const = 0;
+  // Whether the target looks at the source: a recurrent model may do without.
+  virtual bool has_cross_attention() const { return task() == Task::translate; }
   // Logits [B,T,V] of what comes after each prefix of the target. A language model has no source. A tagger's are
   // [B,S,tags] of the tokens of the source, and those of a classifier [B,1,classes]; neither has a target.
   virtual Var logits(nn::Pass&, const Tokens& source, const Tokens& target) const = 0;

@@ -1,6 +1,6 @@
 # What the end-to-end tests share: an empty folder to work in, and two ways to ask. Sourced with the binary as $1.
 set -euo pipefail
-heed=$1
+heed=$(realpath "$1")
 folder=$(mktemp -d)
 mounted=
 trap '[[ -z $mounted ]] || umount "$mounted"; rm -rf "$folder"' EXIT

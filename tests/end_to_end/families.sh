@@ -24,7 +24,8 @@ for preset in self-attentive tagger; do
 done
 
 printf 'The cat\tDET NOUN\nThe old cat\tDET NOUN\n' >bad.tsv
-refuses 1 '^heed: bad.tsv:2: 3 tokens and 2 tags, expected as many' "$heed" train --data bad.tsv --dev bad.tsv --preset tagger --out bad
+"$heed" train --data bad.tsv --dev bad.tsv --preset tagger --out bad 2>err && fail "a missing tag was not noticed"
+says '^heed: bad.tsv:2: 3 tokens and 2 tags, expected as many' cat err
 refuses 1 'tagger: is a tagger, expected a model that translates; see heed tag' "$heed" translate --model tagger source.txt
 refuses 1 'expected tokenizer words' "$heed" train --data tags/train.tsv --dev tags/dev.tsv --preset tagger --tokenizer bpe --out bad2
 echo "every family went the whole way"
