@@ -162,18 +162,21 @@ HWY_INLINE void staged_scores(F d, Rows k, int64_t D, const Tile& tile, const fl
 template <int R, int NV>
 HWY_INLINE void staged_exponentials(F d, const V (&max)[NV], const TileStages& stages, int64_t i, float* scores,
                                     V (&sum)[NV], V (&surprise)[NV]) {
-  V x[R * NV], e[R * NV];
-  for (int j = 0; j < R * NV; ++j) {
-    x[j] = hn::Sub(hn::Load(d, scores + (i + j / NV) * kTile + j % NV * kLanes), max[j % NV]);
-    e[j] = x[j];
-  }
+  const auto exponent = [&](int j) {
+    return hn::Sub(hn::Load(d, scores + (i + j / NV) * kTile + j % NV * kLanes), max[j % NV]);
+  };
+  V e[R * NV];
+  for (int j = 0; j < R * NV; ++j) e[j] = exponent(j);
   exp2(d, e);
   for (int j = 0; j < R * NV; ++j) {
     const int n = j % NV;
     const int64_t at = (i + j / NV) * kTile + n * kLanes;
     sum[n] = hn::Add(sum[n], e[j]);
-    // Held where 2^x is 0: a hidden score is -inf.
-    if (stages.surprise) surprise[n] = hn::MulAdd(e[j], max_keep_nan(d, hn::Set(d, -127.0f), x[j]), surprise[n]);
+    if (stages.surprise) {
+      // Made again, which is cheaper than a register for each. Held where 2^x is 0: a hidden score is -inf.
+      const V x = max_keep_nan(d, hn::Set(d, -127.0f), exponent(j));
+      surprise[n] = hn::MulAdd(e[j], x, surprise[n]);
+    }
     if (stages.keep) e[j] = hn::And(e[j], hn::Load(d, stages.keep + at));
     hn::Store(e[j], d, scores + at);
   }
@@ -189,7 +192,9 @@ HWY_NOINLINE void staged_tile_weights(F d, Rows k, int64_t D, const Tile& tile, 
     max[n] = old_max[n];
     sum[n] = surprise[n] = hn::Zero(d);
   }
-  if (stages.w) {
+  if (stages.head.plain() && !stages.w && !tile.masked) {
+    scores_and_max<NV>(d, k, tile.rows, D, q, scores, max);
+  } else if (stages.w) {
     staged_scores<NV, true>(d, k, D, tile, q, stages, hiding, scores, max);
   } else {
     staged_scores<NV, false>(d, k, D, tile, q, stages, hiding, scores, max);

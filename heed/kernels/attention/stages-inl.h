@@ -51,6 +51,7 @@ struct HeadStages {
     dense_s = stages.dense.stride(3);
   }
 
+  bool plain() const { return cap == 0 && slope == 0 && !hides(); }   // nothing becomes of a score
   bool hides() const { return bias != nullptr || dense != nullptr; }  // pairs, beside the runs of visible keys
 };
 
