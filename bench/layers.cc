@@ -76,8 +76,9 @@ std::string name(const LayerRow& row) {
 
 std::vector<LayerRow> layer_rows() {
   std::vector<LayerRow> rows = linear_rows();
-  for (LayerRow& row : encoder_rows()) rows.push_back(std::move(row));
-  for (LayerRow& row : recurrent_rows()) rows.push_back(std::move(row));
+  for (const auto& more : {encoder_rows(), recurrent_rows(), attentive_rows()}) {
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
   return rows;
 }
 

@@ -53,5 +53,6 @@ std::vector<LayerRow> layer_rows();  // all of them
 std::vector<LayerRow> linear_rows();
 std::vector<LayerRow> encoder_rows();
 std::vector<LayerRow> recurrent_rows();
+std::vector<LayerRow> attentive_rows();
 
 }  // namespace heed::bench

@@ -16,7 +16,8 @@ TEST(Layers, HasARowOfEachKind) {
         "linear forward_backward M=1024 I=512 O=2048 f32",
         "encoder forward_backward B=16 T=64 width=512 inner=2048 f32, dropout 0.1",
         "lstm forward_backward T=64 B=32 I=512 H=512 f32", "gru forward T=64 B=32 I=512 H=512 f32",
-        "lstm forward T=64 B=1 I=512 H=512 f32"}) {
+        "lstm forward T=64 B=1 I=512 H=512 f32",
+        "attentive forward_backward B=32 T=32 S=32 H=512 f32, GRU, additive score"}) {
     EXPECT_TRUE(names.contains(expected)) << expected;
   }
 }

@@ -58,8 +58,8 @@ TEST(Preset, ATaggerTagsEachTokenWhateverStandsBesideIt) {
 TEST(Preset, TagsAreScoredWordByWord) {
   const std::vector<std::string> lines = {"the cat sleeps"}, tag_lines = {"DET NOUN VERB"};
   const auto words = text::train_tokenizer(lines, {}), tags = text::train_tokenizer(tag_lines, {});
-  const auto model = models::make_model(
-      model_options(preset_named("tagger"), {.source = words->size(), .tags = tags->size()}, 0), 3);
+  const auto model =
+      models::make_model(model_options(preset_named("tagger"), {.source = words->size(), .tags = tags->size()}, 0), 3);
   Parallel parallel(1);
   Workspace workspace;
   nn::Pass pass{{parallel, workspace}};

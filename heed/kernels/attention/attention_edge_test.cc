@@ -66,6 +66,11 @@ TEST(AttentionEdge, EveryHeadWidth) {
     expect_near_twin_on_every_target({.shape = {1, 2, 1, 3, 9, D, 257 - D}});
     expect_near_twin_on_every_target({.shape = {1, 2, 1, 1, 17, D, 257 - D}});
   }
+  for (int64_t D : {511, 512, 513, 1024, 2048}) {
+    expect_near_twin_on_every_target({.shape = {1, 2, 1, 3, 70, D, 2049 - D}});
+    expect_near_twin_on_every_target({.shape = {1, 1, 1, 1, 17, D, 2049 - D}});
+    expect_near_twin_on_every_target({.shape = {1, 1, 1, 19, 33, 2049 - D, D}});
+  }
 }
 
 // In every lane and at every place of a block: x86's max gives its second operand when either is NaN.

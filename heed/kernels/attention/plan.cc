@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kQueries = 128;           // of a block; kMaxQueries where gathering has to be paid for
 constexpr int64_t kQueriesInTurn = 64;      // of a block where tasks wait for each other at each
-constexpr int64_t kMaxWidth = 256;          // of a head
+constexpr int64_t kMaxWidth = 2048;         // of a head; recurrent models have one over all of a state
 constexpr int64_t kMaxKeys = 1 << 24;       // positions are compared as floats, exact up to here
 constexpr int64_t kBackwardTasks = 8;       // backward splits the keys of few heads, to have about as many tasks
 constexpr int64_t kDecodeTasks = 64;        // decode splits long keys in the same way

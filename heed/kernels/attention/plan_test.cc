@@ -80,12 +80,12 @@ TEST(AttentionPlan, NamesAWrongShape) {
 TEST(AttentionPlan, NamesAWrongWidth) {
   Call c;
   c.in.q = view({2, 8, 16, 0});
-  EXPECT_EQ(forward_error(c), "attention: q has shape [2, 8, 16, 0], expected a head width D from 1 to 256");
-  c.in.q = view({2, 8, 16, 257});
-  EXPECT_EQ(forward_error(c), "attention: q has shape [2, 8, 16, 257], expected a head width D from 1 to 256");
+  EXPECT_EQ(forward_error(c), "attention: q has shape [2, 8, 16, 0], expected a head width D from 1 to 2048");
+  c.in.q = view({2, 8, 16, 2049});
+  EXPECT_EQ(forward_error(c), "attention: q has shape [2, 8, 16, 2049], expected a head width D from 1 to 2048");
   c = Call{};
-  c.in.v = view({2, 4, 32, 300});
-  EXPECT_EQ(forward_error(c), "attention: v has shape [2, 4, 32, 300], expected a head width Dv from 1 to 256");
+  c.in.v = view({2, 4, 32, 3000});
+  EXPECT_EQ(forward_error(c), "attention: v has shape [2, 4, 32, 3000], expected a head width Dv from 1 to 2048");
   c = Call{};
   c.in.k = view({2, 4, (1 << 24) + 1, 64});
   EXPECT_EQ(forward_error(c), "attention: k has shape [2, 4, 16777217, 64], expected 0 to 16777216 keys");
