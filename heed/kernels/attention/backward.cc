@@ -209,6 +209,7 @@ class BackwardChunk {
                                 mem_.stages.extra,
                                 asked.dropout.on() ? mem_.stages.keep : nullptr,
                                 asked.additive ? mem_.stages.w : nullptr,
+                                asked.additive && tile.count == 1 ? mem_.q + at * mem_.width : nullptr,
                                 plan_.scale(),
                                 in_.head_gate ? in_.head_gate(h_) : 1.0f,
                                 d_bias_ ? mem_.d_bias : nullptr,

@@ -89,6 +89,7 @@ struct BackwardStages {
   const Hiding& hiding;
   const float *position, *extra, *keep;  // see StageScratch
   const float* w;                        // additive score
+  const float* only_q;                   // the row of a tile's one query, for the additive score
   float scale, gate;
   float* d_bias;    // dZ^T of the tile
   float* gate_sum;  // a number a query
@@ -160,7 +161,15 @@ HWY_INLINE void staged_weight_rows(F d, const AttentionShape& s, Rows k, Rows v,
                                    const TileMemory& mem, const BackwardStages& stages) {
   float *weights = mem.weights + i * kTile, *d_scores = mem.d_scores + i * kTile;
   V acc[R][NV];
-  if (stages.w) {
+  if (stages.only_q) {  // in lanes it would leave all but one idle, and tanh is dear
+    const float* rows[R];
+    float scores[R];
+    for (int r = 0; r < R; ++r) rows[r] = k.row(i + r);
+    additive_dot<R>(d, stages.only_q, rows, stages.w, s.D, scores);
+    for (int r = 0; r < R; ++r) {
+      for (int n = 0; n < NV; ++n) acc[r][n] = hn::Set(d, scores[r]);
+    }
+  } else if (stages.w) {
     additive_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, stages.w, acc);
   } else {
     product_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, acc);
