@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <system_error>
 #include <utility>
 
@@ -43,6 +44,15 @@ struct stat status_of(int descriptor, const std::string& path) {
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+void write_all(int descriptor, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_with(errno, path, "write");
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
 }
 
 // Without it a rename may be undone by a power cut. Some file systems cannot sync a folder, and say EINVAL.
@@ -99,6 +109,33 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+SpillFile::SpillFile() {
+  const char* chosen = std::getenv("TMPDIR");
+  folder_ = chosen && *chosen ? chosen : "/tmp";
+  std::string name = folder_ + "/heed.XXXXXX";
+  descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor_ < 0) fail_with(errno, folder_, "make a temporary file in the folder");
+  ::unlink(name.c_str());
+}
+
+SpillFile::~SpillFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void SpillFile::append(std::span<const std::byte> bytes) {
+  write_all(descriptor_, bytes, folder_ + " (for temporary files)");
+  size_ += bytes.size();
+}
+
+std::span<const std::byte> SpillFile::map() {
+  if (size_ == 0) return {};
+  void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+  if (data == MAP_FAILED) fail_with(errno, folder_, "map a temporary file in the folder");
+  data_ = static_cast<const std::byte*>(data);
+  return {data_, size_};
+}
+
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   // A name that no other process has; files left by a killed one and writers in this one are stepped over.
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
@@ -113,14 +150,7 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::append(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail_with(errno, path_, "write");
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-}
+void AtomicFile::append(std::span<const std::byte> bytes) { write_all(descriptor_, bytes, path_); }
 
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) fail_with(errno, path_, "sync");

@@ -45,6 +45,26 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+// Bytes that would not fit into memory: appended to a file without a name, in the folder for temporary files, and then
+// read where they lie, by the system as they are touched.
+class SpillFile {
+ public:
+  SpillFile();
+  SpillFile(const SpillFile&) = delete;
+  SpillFile& operator=(const SpillFile&) = delete;
+  ~SpillFile();
+
+  void append(std::span<const std::byte> bytes);
+  // All of them; nothing is appended after that.
+  std::span<const std::byte> map();
+
+ private:
+  std::string folder_;
+  int descriptor_ = -1;
+  size_t size_ = 0;
+  const std::byte* data_ = nullptr;
+};
+
 void write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
 
 }  // namespace heed

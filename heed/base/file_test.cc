@@ -86,6 +86,19 @@ TEST(File, ErrorsNameThePathAndTheReason) {
             inside + ": cannot create: No such file or directory");
 }
 
+TEST(SpillFile, GivesBackWhatWasAppended) {
+  SpillFile file;
+  std::vector<std::byte> all;
+  for (int i = 0; i < 1000; ++i) {
+    const std::byte bytes[] = {static_cast<std::byte>(i), static_cast<std::byte>(i >> 8), std::byte{7}};
+    file.append(bytes);
+    all.insert(all.end(), std::begin(bytes), std::end(bytes));
+  }
+  const auto mapped = file.map();
+  EXPECT_TRUE(std::equal(mapped.begin(), mapped.end(), all.begin(), all.end()));
+  EXPECT_TRUE(SpillFile().map().empty());
+}
+
 TEST(MappedFile, MovesAndOutlivesItsName) {
   const TemporaryFolder folder;
   write_file_atomically(folder.file("a"), bytes_of("first"));

@@ -29,28 +29,40 @@ void check_options(const BatchOptions& options) {
 }  // namespace
 
 Batches::Batches(const Corpus& corpus, const Tokenizer& source, const Tokenizer& target, const BatchOptions& options)
-    : options_(options) {
+    : options_(options), ids_(options.memory) {
   check_options(options);
-  const int64_t longest = std::min(options.max_length, options.tokens);
-  for (size_t i = 0; i < corpus.pairs.size(); ++i) {
-    const Pair& pair = corpus.pairs[i];
-    std::vector<int32_t> from = source.encode(pair.source);
-    if (!pair.source.empty()) from.push_back(kEnd);
-    const std::vector<int32_t> to = target.encode(pair.target);
-    const Item item{static_cast<int64_t>(i), static_cast<int64_t>(ids_.size()), static_cast<int64_t>(from.size()),
-                    static_cast<int64_t>(to.size())};
-    if (item.length() > longest) {
-      ++left_out_;
-      continue;
-    }
-    ids_.insert(ids_.end(), from.begin(), from.end());
-    ids_.insert(ids_.end(), to.begin(), to.end());
-    items_.push_back(item);
+  for (const Pair& pair : corpus.pairs) add(pair, source, target);
+  finish();
+}
+
+Batches::Batches(const std::string& path, const TsvOptions& columns, const Tokenizer& source, const Tokenizer& target,
+                 const BatchOptions& options)
+    : options_(options), ids_(options.memory) {
+  check_options(options);
+  for_each_pair(path, columns, [&](const Pair& pair) { add(pair, source, target); });
+  finish();
+}
+
+void Batches::add(const Pair& pair, const Tokenizer& source, const Tokenizer& target) {
+  std::vector<int32_t> from = source.encode(pair.source);
+  if (!pair.source.empty()) from.push_back(kEnd);
+  const std::vector<int32_t> to = target.encode(pair.target);
+  const Item item{pairs_seen_++, ids_.size(), std::ssize(from), std::ssize(to)};
+  if (item.length() > std::min(options_.max_length, options_.tokens)) {
+    ++left_out_;
+    return;
   }
+  ids_.append(from);
+  ids_.append(to);
+  items_.push_back(item);
+}
+
+void Batches::finish() {
   if (items_.empty()) {
-    throw Error("batches: none of " + std::to_string(corpus.pairs.size()) + " pairs has at most " +
-                std::to_string(longest) + " tokens");
+    throw Error("batches: none of " + std::to_string(pairs_seen_) + " pairs has at most " +
+                std::to_string(std::min(options_.max_length, options_.tokens)) + " tokens");
   }
+  ids_.finish();
   std::stable_sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) { return a.length() < b.length(); });
   cut_buckets();
   cut_batches();
@@ -132,7 +144,7 @@ Batch Batches::assemble(std::span<const int64_t> members) const {
   batch.target_out.assign(batch.rows * batch.target_length, kPad);
   for (int64_t row = 0; row < batch.rows; ++row) {
     const Item& item = items_[members[row]];
-    const auto source = ids_.begin() + item.begin, target = source + item.source;
+    const int32_t *source = ids_.at(item.begin), *target = source + item.source;
     std::copy(source, target, batch.source.begin() + row * batch.source_length);
     const auto in = batch.target_in.begin() + row * batch.target_length;
     *in = kBegin;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "heed/text/corpus.h"
+#include "heed/text/id_store.h"
 #include "heed/text/tokenizer.h"
 
 namespace heed::text {
@@ -25,6 +26,7 @@ struct BatchOptions {
   int64_t tokens{4096};     // of a batch at most: rows times the longer of source and target length, padding included
   int64_t max_length{256};  // a longer pair is left out; kEnd counts
   uint64_t seed{1};
+  int64_t memory{int64_t{1} << 30};  // bytes of ids that are kept in memory; the rest goes to a temporary file
 };
 
 class Batches {
@@ -32,6 +34,9 @@ class Batches {
   // Encodes the corpus once. The source ends with kEnd. A language model has an empty source. Throws Error if no pair
   // is left.
   Batches(const Corpus&, const Tokenizer& source, const Tokenizer& target, const BatchOptions&);
+  // The same from a TSV file, of which no more than the ids are kept: it may be larger than memory.
+  Batches(const std::string& path, const TsvOptions&, const Tokenizer& source, const Tokenizer& target,
+          const BatchOptions&);
 
   int64_t pairs() const;     // that are used
   int64_t left_out() const;  // longer than max_length, or than a batch
@@ -51,17 +56,19 @@ class Batches {
   struct Range {
     int64_t begin, end;  // of items_
   };
+  void add(const Pair&, const Tokenizer& source, const Tokenizer& target);
+  void finish();
   void cut_buckets();
   void cut_batches();
   std::vector<int64_t> members(int64_t epoch, const Range& batch) const;
   Batch assemble(std::span<const int64_t> members) const;
 
   BatchOptions options_;
-  std::vector<int32_t> ids_;
+  IdStore ids_;
   std::vector<Item> items_;     // by length
   std::vector<Range> buckets_;  // of about the same length; an epoch shuffles within them
   std::vector<Range> batches_;  // of an epoch, before the shuffle
-  int64_t left_out_ = 0;
+  int64_t pairs_seen_ = 0, left_out_ = 0;
 };
 
 // Rows that are not from a corpus: sources to be translated, as encode() gives them; kEnd is added.

@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -191,6 +192,48 @@ TEST(Batches, ErrorsNameWhatIsWrong) {
             "batches: epoch is 0 and batch 1, expected an epoch from 0 and a batch below 1");
   EXPECT_EQ(error_of([&] { batches.at(-1, 0); }),
             "batches: epoch is -1 and batch 0, expected an epoch from 0 and a batch below 1");
+}
+
+// A corpus larger than memory: from a file, and with ids in a file, the batches are the same.
+TEST(Batches, ACorpusMayLieInFiles) {
+  const Corpus corpus = random_corpus(300, 12, 7);
+  const heed::testing::TemporaryFolder folder;
+  {
+    std::ofstream file(folder.file("pairs.tsv"));
+    for (const Pair& pair : corpus.pairs) file << pair.source << "\t" << pair.target << "\n";
+  }
+  const BatchOptions options{.tokens = 64, .seed = 5};
+  const Batches expected = batches_of(corpus, options);
+  for (const int64_t memory : {int64_t{1} << 20, int64_t{1000}, int64_t{0}}) {
+    BatchOptions spilling = options;
+    spilling.memory = memory;
+    const Batches got(folder.file("pairs.tsv"), {}, Letters(), Letters(), spilling);
+    ASSERT_EQ(got.size(), expected.size());
+    for (int64_t n = 0; n < got.size(); ++n) {
+      const Batch a = got.at(1, n), b = expected.at(1, n);
+      EXPECT_EQ(a.source, b.source);
+      EXPECT_EQ(a.target_in, b.target_in);
+      EXPECT_EQ(a.target_out, b.target_out);
+      EXPECT_EQ(a.pairs, b.pairs);
+    }
+  }
+}
+
+TEST(IdStore, GoesToAFileBeyondItsMemory) {
+  IdStore small(8), large(1 << 20);
+  for (int32_t i = 0; i < 100; i += 2) {
+    const int32_t ids[] = {i, i + 1};
+    small.append(ids);
+    large.append(ids);
+  }
+  small.finish(), large.finish();
+  EXPECT_TRUE(small.in_a_file());
+  EXPECT_FALSE(large.in_a_file());
+  EXPECT_EQ(small.size(), 100);
+  for (int32_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(*small.at(i), i);
+    EXPECT_EQ(*large.at(i), i);
+  }
 }
 
 TEST(SourceBatch, PadsAndEnds) {

@@ -51,16 +51,31 @@ void check_options(const TsvOptions& options) {
 
 class Reader {
  public:
-  Reader(const std::string& path, const TsvOptions& options) : path_(path), options_(options) {}
+  Reader(const std::string& path, const TsvOptions& options, const std::function<void(const Pair&)>& each)
+      : path_(path), options_(options), each_(each) {
+    check_options(options);
+  }
 
+  CorpusReport read_all(std::string_view text) {
+    constexpr std::string_view kByteOrderMark = "\uFEFF";
+    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+    while (!text.empty()) {
+      const size_t end = text.find('\n');
+      read(text.substr(0, end));
+      text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    }
+    if (report_.kept == 0) throw Error(path_ + ": nothing is left to use: " + report_.to_string());
+    return report_;
+  }
+
+ private:
   void read(std::string_view line) {
-    CorpusReport& report = corpus_.report;
-    const std::string place = path_ + ":" + std::to_string(++report.lines);
+    const std::string place = path_ + ":" + std::to_string(++report_.lines);
     if (line.ends_with('\r')) line.remove_suffix(1);
     check_utf8(line, place);
     if (line.find('\0') != line.npos) throw Error(place + ": has a zero byte, expected text");
     if (trimmed(line).empty()) {
-      ++report.empty;
+      ++report_.empty;
       return;
     }
     const bool pairs = options_.source_column > 0;
@@ -68,27 +83,25 @@ class Reader {
     const std::string_view target = trimmed(column(line, options_.target_column, place));
     const auto longest = static_cast<size_t>(options_.max_bytes);
     if ((pairs && squeeze_spaces(source).empty()) || squeeze_spaces(target).empty()) {
-      ++report.empty;
+      ++report_.empty;
     } else if (source.size() > longest || target.size() > longest) {
-      ++report.too_long;
+      ++report_.too_long;
     } else {
-      ++report.kept;
-      corpus_.pairs.push_back({cased(source), cased(target), report.lines});
+      ++report_.kept;
+      each_({cased(source), cased(target), report_.lines});
     }
   }
-
-  Corpus finish() {
-    if (corpus_.pairs.empty()) throw Error(path_ + ": nothing is left to use: " + corpus_.report.to_string());
-    return std::move(corpus_);
-  }
-
- private:
   std::string cased(std::string_view text) const { return options_.lowercase ? to_lower(text) : std::string(text); }
 
   const std::string& path_;
   const TsvOptions& options_;
-  Corpus corpus_;
+  const std::function<void(const Pair&)>& each_;
+  CorpusReport report_;
 };
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 }  // namespace
 
@@ -98,18 +111,18 @@ std::string CorpusReport::to_string() const {
 }
 
 Corpus read_tsv(const std::string& path, const TsvOptions& options) {
-  constexpr std::string_view kByteOrderMark = "\uFEFF";
-  check_options(options);
-  const std::vector<std::byte> bytes = read_file(path, std::numeric_limits<int64_t>::max());
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  Reader reader(path, options);
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    reader.read(text.substr(0, end));
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
-  }
-  return reader.finish();
+  Corpus corpus;
+  const std::function<void(const Pair&)> keep = [&](const Pair& pair) { corpus.pairs.push_back(pair); };
+  Reader reader(path, options, keep);
+  corpus.report = reader.read_all(text_of(read_file(path, std::numeric_limits<int64_t>::max())));
+  return corpus;
+}
+
+CorpusReport for_each_pair(const std::string& path, const TsvOptions& options,
+                           const std::function<void(const Pair&)>& each) {
+  Reader reader(path, options, each);
+  const MappedFile file(path);
+  return reader.read_all(text_of(file.bytes()));
 }
 
 }  // namespace heed::text

@@ -1,6 +1,7 @@
 #pragma once
 // Pairs of sentences from a TSV file, and why lines were left out.
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,7 @@ struct Corpus {
 // Sentences lose the space at their ends. Throws Error with file, line and what is wrong: a column that is missing,
 // bytes that are no UTF-8, a file that cannot be read, or one in which nothing is left.
 Corpus read_tsv(const std::string& path, const TsvOptions& = {});
+// The same, one pair after the other: for a file that is larger than memory. It has to be a regular file.
+CorpusReport for_each_pair(const std::string& path, const TsvOptions&, const std::function<void(const Pair&)>& each);
 
 }  // namespace heed::text

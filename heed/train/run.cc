@@ -39,9 +39,9 @@ constexpr double kSaveSeconds = 60;  // between checkpoints, beside those after 
 bool is_language_model(const RunOptions& o) { return preset_named(o.preset).task == models::Task::language; }
 bool is_tagger(const RunOptions& o) { return preset_named(o.preset).task == models::Task::tag; }
 
-text::Corpus read_corpus(const RunOptions& o, const std::string& path) {
-  if (is_language_model(o)) return text::read_tsv(path, {0, o.source_column, o.tokenizer.lowercase});
-  return text::read_tsv(path, {o.source_column, o.target_column, o.tokenizer.lowercase});
+text::TsvOptions columns_of(const RunOptions& o) {
+  if (is_language_model(o)) return {0, o.source_column, o.tokenizer.lowercase};
+  return {o.source_column, o.target_column, o.tokenizer.lowercase};
 }
 
 // Of the source, and of the target, which share one unless the target is tags.
@@ -56,12 +56,16 @@ std::shared_ptr<const text::Tokenizer> learn(const std::vector<std::string>& lin
   return text::train_tokenizer(lines, options);
 }
 
-Tokenizers learn_tokenizers(const RunOptions& o, const text::Corpus& corpus) {
+// From the first pairs of the data, though all of them are looked at, and reported.
+Tokenizers learn_tokenizers(const RunOptions& o, Listener& listener) {
+  constexpr size_t kEnough = 2'000'000;
   std::vector<std::string> sources, targets;
-  for (const text::Pair& pair : corpus.pairs) {
+  const text::CorpusReport report = text::for_each_pair(o.data, columns_of(o), [&](const text::Pair& pair) {
+    if (targets.size() == kEnough) return;
     if (!pair.source.empty()) sources.push_back(pair.source);
     targets.push_back(pair.target);
-  }
+  });
+  listener.told(o.data + ": " + report.to_string());
   if (is_tagger(o)) {
     return {learn(sources, o.tokenizer), learn(targets, {.kind = text::TokenizerKind::words})};
   }
@@ -77,15 +81,15 @@ Tokenizers load_tokenizers(const RunOptions& o, const std::string& folder) {
 }
 
 // A tag for each token, or else training would learn nonsense.
-void check_tags(const text::Corpus& corpus, const Tokenizers& tokenizers, const std::string& path) {
-  for (const text::Pair& pair : corpus.pairs) {
-    const auto tokens = tokenizers.source->encode(pair.source).size(),
-               tags = tokenizers.target->encode(pair.target).size();
+void check_tags(const RunOptions& o, const Tokenizers& tokenizers, const std::string& path) {
+  text::for_each_pair(path, columns_of(o), [&](const text::Pair& pair) {
+    const auto tokens = tokenizers.source->encode(pair.source).size();
+    const auto tags = tokenizers.target->encode(pair.target).size();
     if (tokens != tags) {
       throw Error(path + ":" + std::to_string(pair.line) + ": " + std::to_string(tokens) + " tokens and " +
                   std::to_string(tags) + " tags, expected as many");
     }
-  }
+  });
 }
 
 // What a killed run was writing: never to be renamed any more.
@@ -100,14 +104,13 @@ void remove_leftovers(const std::string& folder) {
 // Everything a run holds while it goes.
 class Run {
  public:
-  Run(const RunOptions& options, std::string folder, Tokenizers tokenizers, const text::Corpus& corpus,
-      Listener& listener, Parallel& parallel)
+  Run(const RunOptions& options, std::string folder, Tokenizers tokenizers, Listener& listener, Parallel& parallel)
       : options_(options),
         folder_(std::move(folder)),
         listener_(listener),
         tokenizers_(std::move(tokenizers)),
-        data_(corpus, *tokenizers_.source, *tokenizers_.target, batch_options()),
-        dev_corpus_(read_corpus(options, options.dev)),
+        data_(options.data, columns_of(options), *tokenizers_.source, *tokenizers_.target, batch_options()),
+        dev_corpus_(text::read_tsv(options.dev, columns_of(options))),
         dev_(text::Batches(dev_corpus_, *tokenizers_.source, *tokenizers_.target, batch_options()).in_order()),
         model_(models::make_model(model_options(preset_named(options.preset), tokenizers_.sizes(), options.dropout),
                                   static_cast<uint64_t>(options.seed))),
@@ -116,8 +119,8 @@ class Run {
         log_(file_in(folder_, kLog)),
         snapshots_(file_in(folder_, kSnapshots), options.average) {
     if (is_tagger(options_)) {
-      check_tags(corpus, tokenizers_, options_.data);
-      check_tags(dev_corpus_, tokenizers_, options_.dev);
+      check_tags(options_, tokenizers_, options_.data);
+      check_tags(options_, tokenizers_, options_.dev);
     }
     listener_.told(std::to_string(data_.pairs()) + " pairs, " + std::to_string(data_.left_out()) +
                    " left out as too long, " + std::to_string(data_.size()) + " batches an epoch; " +
@@ -319,13 +322,12 @@ RunResult run(const RunOptions& options, const std::string& folder, Listener& li
   if (std::filesystem::exists(folder) && !std::filesystem::is_directory(folder)) {
     throw Error("cannot make folder '" + folder + "': a file has that name");
   }
-  const text::Corpus corpus = read_corpus(options, options.data);
-  listener.told(options.data + ": " + corpus.report.to_string());
+  Tokenizers tokenizers = learn_tokenizers(options, listener);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error("cannot make folder '" + folder + "': " + error.message());
   remove_leftovers(folder);
-  Run run(options, folder, learn_tokenizers(options, corpus), corpus, listener, parallel);
+  Run run(options, folder, std::move(tokenizers), listener, parallel);
   run.save_beginning();
   return run.go();
 }
@@ -340,8 +342,7 @@ RunResult resume(const std::string& folder, int64_t steps, double minutes, Liste
   if (minutes > 0) options.minutes = minutes;
   remove_leftovers(folder);
   if (steps > 0) io::write_config(file_in(folder, kOptions), options);  // for the next time, too
-  const text::Corpus corpus = read_corpus(options, options.data);
-  Run run(options, folder, load_tokenizers(options, folder), corpus, listener, parallel);
+  Run run(options, folder, load_tokenizers(options, folder), listener, parallel);
   run.restore();
   return run.go();
 }
