@@ -136,7 +136,7 @@ HWY_INLINE void staged_score_rows(F d, Rows k, int64_t D, const Tile& tile, cons
   add_terms<R, NV>(d, stages.head, tile.first + i, stages.position, stages.extra + i * kTile, x);
   if (i < tile.clear_begin() || i + R > tile.clear_end()) {
     for (int j = 0; j < R * NV; ++j) {
-      const int n = j % NV * kLanes;
+      const int64_t n = j % NV * kLanes;
       const auto visible = seen(d, tile.first + i + j / NV, hiding.low + n, hiding.high + n);
       x[j] = hn::IfThenElse(visible, x[j], hn::Set(d, kHidden));
     }
