@@ -167,11 +167,9 @@ void add_explain(CLI::App& heed, Action& action) {
   app->add_option("--head", command->head, "One head of the encoder: encoder.1.self.0")->type_name("LAYER.HEAD");
   app->add_option("--top", command->top, "Words to show of each look")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(int64_t{1}, int64_t{1000}))
       ->capture_default_str();
-  app->add_option("--threads", command->threads, "Threads to use; 0: all that the machine has")
-      ->type_name("N")
-      ->capture_default_str();
+  add_threads(*app, command->threads);
   app->add_option("sentences", command->sentences, "Sentences; none: standard input")->type_name("TEXT");
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });

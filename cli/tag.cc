@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/flags.h"
 #include "cli/model_folder.h"
 #include "cli/output.h"
 #include "heed/base/error.h"
@@ -16,8 +17,10 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* kHelp =
-    R"(Writes a tag for each word of each line of standard input, by a model that was trained to (--preset tagger or
-self-attentive): as many lines as come in, the tags with spaces between them. An empty line stays empty. Example:
+    R"(Writes a tag for each word of its input.
+
+The model is one that heed train has made with --preset tagger or self-attentive. Each line of standard input gives a line
+of tags with spaces between them; an empty line stays empty. Example:
 
   heed corpus --pairs 100000 --task tag --split corpus
   heed train --data corpus/train.tsv --dev corpus/dev.tsv --preset tagger --out model --steps 500
@@ -59,9 +62,7 @@ void add_tag(CLI::App& heed, Action& action) {
   auto command = std::make_shared<Command>();
   app->add_option("--model", command->folder, "Folder of the model")->type_name("DIR");
   app->add_flag("--words", command->words, "Print word/TAG instead of the tag alone");
-  app->add_option("--threads", command->threads, "Threads to use; 0: all that the machine has")
-      ->type_name("N")
-      ->capture_default_str();
+  add_threads(*app, command->threads);
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }
 
