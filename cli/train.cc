@@ -129,10 +129,15 @@ struct Command {
     const train::RunResult result = resume.empty() ? train::run(options, out, reporter, parallel)
                                                    : train::resume(resume, steps, options.minutes, reporter, parallel);
     if (json) return;
-    reporter.print_line(fmt::format("{} after {} steps, {}: dev loss {:.4f}, token accuracy {:.2f} % at step {}",
-                                    result.why, result.steps, clock_text(result.seconds), result.best.loss,
-                                    100 * result.best.accuracy, result.best_step));
-    reporter.print_line("the model is in " + (resume.empty() ? out : resume));
+    const std::string folder = resume.empty() ? out : resume;
+    const std::string best = std::isfinite(result.best.loss)
+                                 ? fmt::format("dev loss {:.4f}, token accuracy {:.2f} % at step {}", result.best.loss,
+                                               100 * result.best.accuracy, result.best_step)
+                                 : "before the first look at the dev set";
+    reporter.print_line(
+        fmt::format("{} after {} steps, {}: {}", result.why, result.steps, clock_text(result.seconds), best));
+    reporter.print_line("the model is in " + folder);
+    if (result.why == "stopped") reporter.print_line("heed train --resume " + folder + " goes on");
   }
 };
 
