@@ -25,7 +25,7 @@ constexpr auto enum_names(Family) {
 // What a model's logits are of: the next token of a target, or of a text; each token of the source; the whole source.
 enum class Task : uint8_t { translate, language, tag, classify };
 
-// What config.json holds. Only the options of the chosen family count.
+// What config.json holds: the family, and its options alone.
 struct ModelOptions {
   Family family{Family::transformer};
   TransformerOptions transformer{};
@@ -34,9 +34,13 @@ struct ModelOptions {
 
   static void describe(ModelOptions& o, auto&& field) {
     field("family", o.family, "which kind of model");
-    field("transformer", o.transformer, "options of a Transformer");
-    field("rnn_seq2seq", o.rnn_seq2seq, "options of a recurrent encoder and decoder");
-    field("self_attentive", o.self_attentive, "options of layers whose states attend to each other");
+    if (o.family == Family::transformer) field("transformer", o.transformer, "options of a Transformer");
+    if (o.family == Family::rnn_seq2seq) {
+      field("rnn_seq2seq", o.rnn_seq2seq, "options of a recurrent encoder and decoder");
+    }
+    if (o.family == Family::self_attentive) {
+      field("self_attentive", o.self_attentive, "options of layers whose states attend to each other");
+    }
   }
 };
 
