@@ -429,8 +429,9 @@ TEST(AttentionThreads, BitsDoNotDependOnThreadsWithExtras) {
 }
 
 TEST(AttentionEdge, LongKeysWithExtrasAreNearTheTwin) {
-  if (effort() < 1) GTEST_SKIP() << "the twin takes minutes with a sanitizer; BitsDoNotDependOnThreads runs these";
-  for (const Instance& x : long_instances_with_extras()) expect_near_twin_on_every_target(x);
+  const std::vector<Instance> all = long_instances_with_extras();
+  const size_t step = effort() < 1 ? all.size() - 1 : 1;  // the first and the last, where the twin is slow: a sanitizer
+  for (size_t i = 0; i < all.size(); i += step) expect_near_twin_on_every_target(all[i]);
 }
 
 // One query, many keys: decode has stages of its own.
