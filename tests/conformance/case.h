@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -18,6 +19,16 @@ struct Tensor {
   std::string dtype;  // the operator's, as NumPy calls it. A bfloat16, which NumPy lacks, is stored as float32
   io::NpyArray array;
 };
+
+// Its numbers as double or float.
+template <class T>
+std::vector<T> numbers_of(const Tensor& tensor) {
+  if constexpr (std::is_same_v<T, double>) {
+    return tensor.array.as_doubles();
+  } else {
+    return tensor.array.as_floats();
+  }
+}
 
 using Attribute = std::variant<int64_t, double, std::string>;
 

@@ -44,15 +44,6 @@ const Operator kGru{Cell::gru, {1, 0, 2}, signature_of("GRU", {}, {}, {"linear_b
 const Operator kLstm{Cell::lstm, {0, 2, 3, 1}, signature_of("LSTM", {"initial_c", "P"}, {"Y_c"}, {})};
 
 template <class T>
-std::vector<T> numbers_of(const Tensor& tensor) {
-  if constexpr (std::is_same_v<T, double>) {
-    return tensor.array.as_doubles();
-  } else {
-    return tensor.array.as_floats();
-  }
-}
-
-template <class T>
 struct Node {
   const Operator& op;
   int64_t B, T_, I, H, GH;

@@ -35,15 +35,6 @@ constexpr double kUnitF32 = 0x1p-24, kUnitF64 = 0x1p-53;
 using Answer = std::map<size_t, std::vector<double>>;  // by the place of an output
 
 template <class T>
-std::vector<T> numbers_of(const Tensor& tensor) {
-  if constexpr (std::is_same_v<T, double>) {
-    return tensor.array.as_doubles();
-  } else {
-    return tensor.array.as_floats();
-  }
-}
-
-template <class T>
 std::vector<double> to_doubles(const std::vector<T>& numbers) {
   return {numbers.begin(), numbers.end()};
 }
