@@ -60,6 +60,7 @@ std::function<void()> unfused_call(Unfused& unfused, Pass pass) {
 
 // What one row was measured as, round by round.
 struct RowSeries {
+  Rates rates;
   Series fused;
   std::optional<Series> unfused = {}, read = {}, plain = {}, tanh = {};
 };
@@ -84,8 +85,6 @@ class CaseBench {
   }
 
  private:
-  double peak() { return sample_fma_gflops(parallel_); }
-
   void sample_read() {
     for (int i = 0; i < 5; ++i) reads_.push_back(probe_.sample_gbps(parallel_));
   }
@@ -113,7 +112,9 @@ class CaseBench {
     if (Unfused* unfused = problem_->unfused()) {
       compare(row.unfused, {unfused_call(*unfused, pass), Trial::Kind::baseline});
     }
-    std::vector<Series> series = measure(trials, clock_for(parallel_), [&] { return peak(); });
+    const std::vector<Series> all = measure(trials);
+    row.rates = rates_of(all, flops(pass, case_));
+    std::vector<Series> series = settled(all);
     row.fused = std::move(series.front());
     for (size_t i = 0; i < compared.size(); ++i) *compared[i] = std::move(series[i + 1]);
     return row;
@@ -136,24 +137,26 @@ class CaseBench {
         trials.push_back({unfused_call(unfused, pass), Trial::Kind::baseline});
       }
     }
-    const std::vector<Series> series = measure(trials, clock_for(parallel_), [&] { return peak(); });
+    const std::vector<Series> all = measure(trials);
     std::vector<std::pair<Pass, RowSeries>> rows;
+    const auto add = [&](Pass pass, const Series& fused, const Series& other) {
+      const std::vector<Series> pair = {fused, other}, chosen = settled(pair);
+      rows.push_back({pass, {rates_of(pair, flops(pass, case_)), chosen[0], chosen[1]}});
+    };
     for (size_t i = 0; i < timed.size(); ++i) {
-      if (wanted(timed[i])) rows.push_back({timed[i], {series[2 * i], series[2 * i + 1]}});
+      if (wanted(timed[i])) add(timed[i], all[2 * i], all[2 * i + 1]);
     }
-    if (both) rows.push_back({Pass::forward_backward, {sum(series[0], series[2]), sum(series[1], series[3])}});
+    if (both) add(Pass::forward_backward, sum(all[0], all[2]), sum(all[1], all[3]));
     return rows;
+  }
+
+  std::vector<Series> measure(const std::vector<Trial>& trials) {
+    return bench::measure(trials, clock_for(parallel_), [&] { return sample_moment(parallel_); });
   }
 
   Figures finish(Pass pass, const RowSeries& series) {
     sample_read();
-    const double work = flops(pass, case_) * 1e-9;
-    Figures f{.row = {pass, case_}, .threads = parallel_.threads()};
-    f.ms = median_of(series.fused, [](const Sample& s) { return s.seconds * 1e3; });
-    f.gflops = median_of(series.fused, [&](const Sample& s) { return work / s.seconds; });
-    f.percent_of_peak = median_of(series.fused, [&](const Sample& s) { return 100 * work / s.seconds / s.yardstick; });
-    f.percent_of_peak_quiet = 100 * work / best_seconds(series.fused) / best_yardstick(series.fused);
-    f.peak_gflops = median_of(series.fused, [](const Sample& s) { return s.yardstick; });
+    Figures f{.row = {pass, case_}, .threads = parallel_.threads(), .rates = series.rates};
     if (series.unfused) f.ratio_to_unfused = median_time_ratio(*series.unfused, series.fused);
     if (series.read) f.percent_of_read = 100 * median_time_ratio(*series.read, series.fused);
     if (series.plain) {
@@ -209,7 +212,7 @@ void bench_attention(const AttentionBenchOptions& options) {
     for (; i < rows.size() && rows[i].problem == c; ++i) passes.push_back(rows[i].pass);
     CaseBench(c, parallel, probe).run(passes, [&](const Figures& figures) {
       print(table_line(figures));
-      peaks.push_back(figures.peak_gflops);
+      peaks.push_back(figures.rates.peak_gflops);
       reads.push_back(figures.read_gbps);
       report.rows.push_back(figures);
     });

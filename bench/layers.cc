@@ -20,9 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double rounded(double x) { return std::stod(fmt::format("{:.5g}", x)); }
-Json optional(const std::optional<double>& x) { return x ? Json(rounded(*x)) : Json(nullptr); }
-
 bool matches(const std::string& text, const std::string& filter) {
   std::istringstream words(filter);
   for (std::string word; words >> word;) {
@@ -45,13 +42,9 @@ Json to_json(const LayerRow& row, const LayerFigures& f, int threads) {
   for (const auto& [letter, extent] : row.sizes) json[letter] = extent;
   json["weights"] = row.weights;
   json["threads"] = threads;
-  json["ms"] = rounded(f.ms);
-  json["gflops"] = rounded(f.gflops);
-  json["percent_of_peak"] = rounded(f.percent_of_peak);
-  json["percent_of_peak_quiet"] = rounded(f.percent_of_peak_quiet);
+  add_rates(json, f.rates);
   json["percent_of_read"] = optional(f.percent_of_read);
   json["percent_of_limit"] = optional(f.percent_of_limit);
-  json["peak_gflops"] = rounded(f.peak_gflops);
   return json;
 }
 
@@ -62,8 +55,8 @@ void print(const std::string& line) {
 
 std::string table_line(const LayerRow& row, const LayerFigures& f) {
   const auto figure = [](const std::optional<double>& x) { return x ? fmt::format("{:.1f}", *x) : std::string("-"); };
-  return fmt::format("{:<60} {:>10.4f} {:>9.1f} {:>7.1f} {:>7.1f} {:>7} {:>7}", name(row), f.ms, f.gflops,
-                     f.percent_of_peak, f.percent_of_peak_quiet, figure(f.percent_of_read), figure(f.percent_of_limit));
+  return fmt::format("{:<60} {} {:>7} {:>7}", name(row), rates_columns(f.rates), figure(f.percent_of_read),
+                     figure(f.percent_of_limit));
 }
 
 }  // namespace
@@ -85,18 +78,13 @@ std::vector<LayerRow> layer_rows() {
 LayerFigures measure_layer(const LayerProblem& problem, Parallel& parallel) {
   std::vector<Trial> trials = {{problem.run}};
   if (!problem.read.empty()) trials.push_back({[&] { read_all(problem.read, parallel); }});
-  const std::vector<Series> series = measure(trials, clock_for(parallel), [&] { return sample_fma_gflops(parallel); });
-  const Series& run = series[0];
-  const double work = problem.flops * 1e-9;
-  LayerFigures f;
-  f.ms = median_of(run, [&](const Sample& s) { return s.seconds * 1e3 / static_cast<double>(problem.calls); });
-  f.gflops = median_of(run, [&](const Sample& s) { return work / s.seconds; });
-  f.percent_of_peak = median_of(run, [&](const Sample& s) { return 100 * work / s.seconds / s.yardstick; });
-  f.percent_of_peak_quiet = 100 * work / best_seconds(run) / best_yardstick(run);
-  f.peak_gflops = median_of(run, [](const Sample& s) { return s.yardstick; });
+  const std::vector<Series> all = measure(trials, clock_for(parallel), [&] { return sample_moment(parallel); });
+  LayerFigures f{.rates = rates_of(all, problem.flops)};
+  f.rates.ms /= static_cast<double>(problem.calls);
   if (!problem.read.empty()) {
-    f.percent_of_read = 100 * median_time_ratio(series[1], run);
-    f.percent_of_limit = std::max(*f.percent_of_read, f.percent_of_peak);
+    const std::vector<Series> series = settled(all);
+    f.percent_of_read = 100 * median_time_ratio(series[1], series[0]);
+    f.percent_of_limit = std::max(*f.percent_of_read, f.rates.percent_of_peak);
   }
   return f;
 }
@@ -109,8 +97,7 @@ void bench_layers(const LayersBenchOptions& options) {
   const std::string date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
   print(fmt::format("{}, {}, {} thread{}, {}", cpu_model(), kernels::simd_target(), parallel.threads(),
                     parallel.threads() == 1 ? "" : "s", date));
-  print(fmt::format("{:<60} {:>10} {:>9} {:>7} {:>7} {:>7} {:>7}", "row", "ms", "GFLOP/s", "% peak", "% quiet",
-                    "% read", "% limit"));
+  print(fmt::format("{:<60} {} {:>7} {:>7}", "row", rates_header(), "% read", "% limit"));
   Json all = {{"cpu", cpu_model()}, {"simd", kernels::simd_target()}, {"date", date}, {"threads", parallel.threads()}};
   all["rows"] = Json::array();
   for (const LayerRow& row : rows) {

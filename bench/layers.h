@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/machine.h"
+#include "bench/measure.h"
 #include "heed/base/parallel.h"
 
 namespace heed::bench {
@@ -41,9 +42,8 @@ struct LayerRow {
 
 std::string name(const LayerRow&);  // "linear forward M=8 I=512 O=2048 f32 packed"
 
-// Medians of the rounds.
 struct LayerFigures {
-  double ms = 0, gflops = 0, percent_of_peak = 0, percent_of_peak_quiet = 0, peak_gflops = 0;
+  Rates rates;                                  // ms: of one call of the layer
   std::optional<double> percent_of_read = {};   // of the rate at which the same bytes are merely read
   std::optional<double> percent_of_limit = {};  // of the slower of that and of the peak: no kernel can pass 100
 };

@@ -46,7 +46,7 @@ TEST(Layers, TakesTheSlowerLimit) {
   EXPECT_GT(runs, 0);
   ASSERT_TRUE(f.percent_of_read && f.percent_of_limit);
   EXPECT_GE(*f.percent_of_limit, *f.percent_of_read);
-  EXPECT_GE(*f.percent_of_limit, f.percent_of_peak);
+  EXPECT_GE(*f.percent_of_limit, f.rates.percent_of_peak);
   EXPECT_FALSE(measure_layer({.run = [] {}, .flops = 1}, parallel).percent_of_read);
 }
 

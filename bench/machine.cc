@@ -39,6 +39,35 @@ double fma_burst(int64_t steps, const float* factor_and_term, float* sink) {
   return 2.0 * 12 * static_cast<double>(hn::Lanes(d)) * static_cast<double>(steps);
 }
 
+// The tile of attention's products, 4 rows by 2 vectors, over 64 rows of 64 numbers: all of it stays in L1.
+constexpr int64_t kTileRows = 64, kTileColumns = 64;
+static_assert(kTileRows >= 2 * hn::MaxLanes(hn::ScalableTag<float>()),
+              "sample_moment uses one array for both operands");
+
+double tile_burst(int64_t steps, const float* rows, const float* vectors, float* sink) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto sum = hn::Zero(d);
+  for (int64_t step = 0; step < steps; ++step) {
+    for (int64_t i = 0; i < kTileRows; i += 4) {
+      const float *r0 = rows + i * kTileColumns, *r1 = r0 + kTileColumns, *r2 = r1 + kTileColumns,
+                  *r3 = r2 + kTileColumns;
+      auto a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
+      for (int64_t c = 0; c < kTileColumns; ++c) {
+        const auto x = hn::LoadU(d, vectors + 2 * c * lanes), y = hn::LoadU(d, vectors + (2 * c + 1) * lanes);
+        const auto k0 = hn::Set(d, r0[c]), k1 = hn::Set(d, r1[c]), k2 = hn::Set(d, r2[c]), k3 = hn::Set(d, r3[c]);
+        a0 = hn::MulAdd(k0, x, a0), b0 = hn::MulAdd(k0, y, b0);
+        a1 = hn::MulAdd(k1, x, a1), b1 = hn::MulAdd(k1, y, b1);
+        a2 = hn::MulAdd(k2, x, a2), b2 = hn::MulAdd(k2, y, b2);
+        a3 = hn::MulAdd(k3, x, a3), b3 = hn::MulAdd(k3, y, b3);
+      }
+      sum = hn::Add(sum, hn::Add(hn::Add(hn::Add(a0, a1), hn::Add(a2, a3)), hn::Add(hn::Add(b0, b1), hn::Add(b2, b3))));
+    }
+  }
+  *sink = hn::GetLane(hn::SumOfLanes(d, sum));
+  return 2.0 * static_cast<double>(kTileRows * kTileColumns * 2 * lanes * steps);
+}
+
 // Four quarters side by side: the prefetchers then fetch from four pages at once, which reads a quarter faster than one
 // run from end to end where the bytes come from the last cache level.
 uint32_t read_block(const uint32_t* p, size_t count) {
@@ -80,29 +109,43 @@ HWY_AFTER_NAMESPACE();
 namespace heed::bench {
 
 HWY_EXPORT(fma_burst);
+HWY_EXPORT(tile_burst);
 HWY_EXPORT(read_block);
 
 namespace {
 
 std::atomic<uint32_t> ignored;  // results go here, so that the work cannot be left out
 
-}  // namespace
-
-double sample_fma_gflops(Parallel& parallel) {
-  // Many short tasks, so that a worker that wakes late or is held up leaves the rest to the others, as kernels do.
-  constexpr int64_t kTasks = 16, kSteps = 32768;
-  volatile float opaque[2] = {0.5f, 1.0f};
-  const float factor_and_term[2] = {opaque[0], opaque[1]};
-  const auto run = HWY_DYNAMIC_DISPATCH(fma_burst);
+// GFLOP/s of `burst`, which leaves a result behind and returns its flops. Many short tasks, so that a worker that wakes
+// late or is held up leaves the rest to the others, as kernels do.
+template <class Burst>
+double gflops_of(Parallel& parallel, int64_t tasks, const Burst& burst) {
   std::atomic<double> flops = 0;
   const double seconds = time(clock_for(parallel), [&] {
-    parallel.for_each(kTasks * parallel.threads(), [&](int64_t, int) {
+    parallel.for_each(tasks * parallel.threads(), [&](int64_t, int) {
       float sink;
-      flops.fetch_add(run(kSteps, factor_and_term, &sink), std::memory_order_relaxed);
+      flops.fetch_add(burst(&sink), std::memory_order_relaxed);
       ignored.fetch_add(static_cast<uint32_t>(sink), std::memory_order_relaxed);
     });
   });
   return flops / seconds * 1e-9;
+}
+
+}  // namespace
+
+double sample_fma_gflops(Parallel& parallel) {
+  volatile float opaque[2] = {0.5f, 1.0f};
+  const float factor_and_term[2] = {opaque[0], opaque[1]};
+  const auto run = HWY_DYNAMIC_DISPATCH(fma_burst);
+  return gflops_of(parallel, 16, [&](float* sink) { return run(32768, factor_and_term, sink); });
+}
+
+Moment sample_moment(Parallel& parallel) {
+  alignas(64) static const float zeros[HWY_NAMESPACE::kTileRows * HWY_NAMESPACE::kTileColumns] = {};
+  const auto run = HWY_DYNAMIC_DISPATCH(tile_burst);
+  Moment moment{.fma_gflops = sample_fma_gflops(parallel)};
+  moment.tile_gflops = gflops_of(parallel, 4, [&](float* sink) { return run(50, zeros, zeros, sink); });
+  return moment;
 }
 
 void read_all(std::span<const Bytes> ranges, Parallel& parallel) {

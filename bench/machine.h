@@ -15,6 +15,16 @@ using Bytes = std::span<const std::byte>;
 // GFLOP/s of twelve independent chains of multiply-adds in registers, over about a millisecond.
 double sample_fma_gflops(Parallel&);
 
+// What multiply-adds do at this moment, in registers and on operands from L1.
+struct Moment {
+  double fma_gflops = 0, tile_gflops = 0;
+  // Both are hot loops of one program, and on an idle core both run at its peak. Where they do not, somebody else is on
+  // the same core (a neighbour on its other hardware thread, as on shared hosts) and takes slots of its load ports:
+  // multiply-adds in registers do not notice, and everything that reads does.
+  bool quiet() const { return tile_gflops >= 0.92 * fma_gflops; }
+};
+Moment sample_moment(Parallel&);
+
 // Reads every byte once and does nothing with it.
 void read_all(std::span<const Bytes>, Parallel&);
 

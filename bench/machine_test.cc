@@ -14,6 +14,15 @@ TEST(Machine, SamplesArePositiveForAnyNumberOfThreads) {
   }
 }
 
+TEST(Machine, AMomentIsQuietWhereReadingCostsNothing) {
+  EXPECT_TRUE((Moment{100, 99}.quiet()));
+  EXPECT_FALSE((Moment{100, 70}.quiet()));
+  Parallel parallel(2);
+  const Moment moment = sample_moment(parallel);
+  EXPECT_GT(moment.fma_gflops, 0);
+  EXPECT_GT(moment.tile_gflops, 0);
+}
+
 TEST(Machine, ReadsRangesOfAnyLength) {  // the sanitizers look whether it reads beyond
   Parallel parallel(2);
   for (size_t floats : {0, 1, 63, 64, 65, 40000}) {

@@ -23,6 +23,7 @@ constexpr double kSlowSeconds = 0.1;
 constexpr int kSlowEvery = 6;
 constexpr int kAttempts = 5;
 constexpr double kBriefSeconds = 0.02;
+constexpr int kEnough = 30;  // quiet rounds
 
 struct Schedule {
   int calls = 1;       // in one sample
@@ -58,14 +59,18 @@ long preemptions() {
 }
 
 template <class F>
-double undisturbed(const F& sample) {
-  double value = 0;
+auto undisturbed(const F& sample) {
+  decltype(sample()) value{};
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const long before = preemptions();
     value = sample();
     if (preemptions() == before) break;
   }
   return value;
+}
+
+bool is_quiet(const std::vector<Series>& series, size_t round) {
+  return std::all_of(series.begin(), series.end(), [&](const Series& one) { return !one[round] || one[round]->quiet; });
 }
 
 double sample(const Trial& trial, const Schedule& schedule, Clock clock) {
@@ -78,21 +83,45 @@ double sample(const Trial& trial, const Schedule& schedule, Clock clock) {
 
 }  // namespace
 
-std::vector<Series> measure(const std::vector<Trial>& trials, Clock clock, const std::function<double()>& yardstick) {
+std::vector<Series> measure(const std::vector<Trial>& trials, Clock clock, const std::function<Moment()>& yardstick) {
   std::vector<Schedule> schedules;
   for (const Trial& trial : trials) schedules.push_back(calibrate(trial, clock));
-  std::vector<Series> series(trials.size(), Series(kRounds));
-  for (int round = 0; round < kRounds; ++round) {
-    double before = undisturbed(yardstick);
+  std::vector<Series> series(trials.size());
+  int quiet = 0;
+  double patient_until = 0;
+  for (int round = 0; round < kRounds || (quiet < kRounds && now(Clock::wall) < patient_until); ++round) {
+    Moment before = undisturbed(yardstick);
     for (size_t i = 0; i < trials.size(); ++i) {
+      series[i].emplace_back();
       if (round % schedules[i].every != 0) continue;
       const double seconds = sample(trials[i], schedules[i], clock);
-      const double after = undisturbed(yardstick);
-      series[i][static_cast<size_t>(round)] = Sample{seconds, (before + after) / 2};
+      const Moment after = undisturbed(yardstick);
+      series[i].back() = Sample{seconds, (before.fma_gflops + after.fma_gflops) / 2, before.quiet() && after.quiet()};
       before = after;
     }
+    quiet += is_quiet(series, series[0].size() - 1) ? 1 : 0;
+    if (round + 1 == kRounds) patient_until = now(Clock::wall) + kPatienceSeconds;
   }
   return series;
+}
+
+int quiet_rounds(const std::vector<Series>& series) {
+  int quiet = 0;
+  for (size_t round = 0; round < series[0].size(); ++round) quiet += is_quiet(series, round) ? 1 : 0;
+  return quiet;
+}
+
+std::vector<Series> settled(const std::vector<Series>& all) {
+  if (quiet_rounds(all) < kEnough) return all;
+  std::vector<Series> chosen(all.size());
+  for (size_t round = 0; round < all[0].size(); ++round) {
+    if (!is_quiet(all, round)) continue;
+    for (size_t i = 0; i < all.size(); ++i) chosen[i].push_back(all[i][round]);
+  }
+  const auto sampled = [](const Series& one) {
+    return std::any_of(one.begin(), one.end(), [](const auto& sample) { return sample.has_value(); });
+  };
+  return std::all_of(chosen.begin(), chosen.end(), sampled) ? chosen : all;
 }
 
 Series sum(const Series& a, const Series& b) {
@@ -102,7 +131,7 @@ Series sum(const Series& a, const Series& b) {
     if (!a[i] || !b[i]) continue;
     const double seconds = a[i]->seconds + b[i]->seconds;
     const double work = a[i]->seconds * a[i]->yardstick + b[i]->seconds * b[i]->yardstick;
-    total[i] = Sample{seconds, work / seconds};
+    total[i] = Sample{seconds, work / seconds, a[i]->quiet && b[i]->quiet};
   }
   return total;
 }
@@ -131,20 +160,23 @@ double median_time_ratio(const Series& numerator, const Series& denominator) {
   return median(std::move(values));
 }
 
-double best_seconds(const Series& series) {
-  double best = std::numeric_limits<double>::infinity();
-  for (const auto& sample : series) {
-    if (sample) best = std::min(best, sample->seconds);
+Rates rates_of(const std::vector<Series>& all, double flops) {
+  const Series chosen = settled(all)[0];
+  const auto percent = [&](const Sample& s) { return 100 * flops * 1e-9 / s.seconds / s.yardstick; };
+  Rates r{.rounds = static_cast<int>(all[0].size()), .quiet_rounds = quiet_rounds(all)};
+  r.ms = median_of(chosen, [](const Sample& s) { return s.seconds * 1e3; });
+  r.gflops = median_of(chosen, [&](const Sample& s) { return flops * 1e-9 / s.seconds; });
+  r.peak_gflops = median_of(chosen, [](const Sample& s) { return s.yardstick; });
+  r.percent_of_peak = median_of(chosen, percent);
+  r.percent_of_peak_all = median_of(all[0], percent);
+  Sample best{std::numeric_limits<double>::infinity(), 0};
+  for (const auto& sample : all[0]) {
+    if (!sample) continue;
+    best.seconds = std::min(best.seconds, sample->seconds);
+    best.yardstick = std::max(best.yardstick, sample->yardstick);
   }
-  return best;
-}
-
-double best_yardstick(const Series& series) {
-  double best = 0;
-  for (const auto& sample : series) {
-    if (sample) best = std::max(best, sample->yardstick);
-  }
-  return best;
+  r.percent_of_peak_best = percent(best);
+  return r;
 }
 
 }  // namespace heed::bench

@@ -1,15 +1,19 @@
 #pragma once
 // Interleaved timing. Things that are to be compared are run in turn, round after round, each between two samples of a
 // yardstick (the machine's FMA rate), and only ratios within a round are trusted: the figure is the median of them.
+// A machine that others use, too, has moments when it is quiet and moments when it is not, a few milliseconds or
+// seconds long. Rounds go on until enough of them were quiet, or for some seconds; then the quiet ones count.
 #include <functional>
 #include <optional>
 #include <vector>
 
+#include "bench/machine.h"
 #include "heed/base/parallel.h"
 
 namespace heed::bench {
 
 inline constexpr int kRounds = 31;
+inline constexpr double kPatienceSeconds = 6;  // how long rounds go on for quiet ones beyond the first kRounds
 
 // Where one thread does all the work, its own processor time is counted, so that the turns of other programs are not.
 enum class Clock { wall, thread };
@@ -33,19 +37,23 @@ struct Trial {
 };
 
 struct Sample {
-  double seconds;    // of one call
-  double yardstick;  // mean of those before and after
+  double seconds;     // of one call
+  double yardstick;   // mean of those before and after
+  bool quiet = true;  // before and after
 };
 
 // One entry a round; empty in a round that passed the trial over.
 using Series = std::vector<std::optional<Sample>>;
 
-double best_seconds(const Series&);    // of one call, over all rounds
-double best_yardstick(const Series&);  // the highest
+// One series a trial, of all rounds. Calls are repeated until a sample lasts two milliseconds; such short ones are
+// warmed by one more. One under 20 ms is taken again, a few times, if another program was let onto the processor
+// meanwhile.
+std::vector<Series> measure(const std::vector<Trial>&, Clock, const std::function<Moment()>& yardstick);
 
-// One series a trial. Calls are repeated until a sample lasts two milliseconds; such short ones are warmed by one more.
-// One under 20 ms is taken again, a few times, if another program was let onto the processor meanwhile.
-std::vector<Series> measure(const std::vector<Trial>&, Clock, const std::function<double()>& yardstick);
+// How many rounds had nothing but quiet samples.
+int quiet_rounds(const std::vector<Series>&);
+// Those rounds alone, if there are 30 or more and each trial was sampled in some of them; otherwise all.
+std::vector<Series> settled(const std::vector<Series>&);
 
 // As if the two had been called one after the other.
 Series sum(const Series&, const Series&);
@@ -55,5 +63,15 @@ double median(std::vector<double>);
 // Medians over the rounds that have the samples.
 double median_of(const Series&, const std::function<double(const Sample&)>&);
 double median_time_ratio(const Series& numerator, const Series& denominator);
+
+// What a row of any benchmark says of its subject: medians over the rounds that count.
+struct Rates {
+  double ms = 0, gflops = 0, percent_of_peak = 0, peak_gflops = 0;
+  double percent_of_peak_all = 0;   // over all rounds, quiet or not
+  double percent_of_peak_best = 0;  // the best time against the best peak
+  int rounds = 0, quiet_rounds = 0;
+};
+// Of series[0] as measure() gave them, for a call of so many flops.
+Rates rates_of(const std::vector<Series>&, double flops);
 
 }  // namespace heed::bench

@@ -12,13 +12,32 @@
 
 namespace heed::bench {
 
-namespace {
-
 using Json = nlohmann::ordered_json;
 
 double rounded(double x) { return std::stod(fmt::format("{:.5g}", x)); }
-
 Json optional(const std::optional<double>& x) { return x ? Json(rounded(*x)) : Json(nullptr); }
+
+std::string rates_header() {
+  return fmt::format("{:>10} {:>9} {:>7} {:>7} {:>7} {:>9}", "ms", "GFLOP/s", "% peak", "% all", "% best", "quiet");
+}
+
+std::string rates_columns(const Rates& r) {
+  return fmt::format("{:>10.4f} {:>9.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>9}", r.ms, r.gflops, r.percent_of_peak,
+                     r.percent_of_peak_all, r.percent_of_peak_best, fmt::format("{}/{}", r.quiet_rounds, r.rounds));
+}
+
+void add_rates(Json& row, const Rates& r) {
+  row["ms"] = rounded(r.ms);
+  row["gflops"] = rounded(r.gflops);
+  row["percent_of_peak"] = rounded(r.percent_of_peak);
+  row["percent_of_peak_all"] = rounded(r.percent_of_peak_all);
+  row["percent_of_peak_best"] = rounded(r.percent_of_peak_best);
+  row["rounds"] = r.rounds;
+  row["quiet_rounds"] = r.quiet_rounds;
+  row["peak_gflops"] = rounded(r.peak_gflops);
+}
+
+namespace {
 
 Json to_json(const Figures& f) {
   const Case& c = f.row.problem;
@@ -36,15 +55,11 @@ Json to_json(const Figures& f) {
       {"keys", name_of(c.keys)},
       {"extra", to_string(c.extra)},
       {"threads", f.threads},
-      {"ms", rounded(f.ms)},
-      {"gflops", rounded(f.gflops)},
-      {"percent_of_peak", rounded(f.percent_of_peak)},
-      {"percent_of_peak_quiet", rounded(f.percent_of_peak_quiet)},
       {"percent_of_read", optional(f.percent_of_read)},
       {"ratio_to_unfused", optional(f.ratio_to_unfused)},
-      {"peak_gflops", rounded(f.peak_gflops)},
       {"read_gbps", rounded(f.read_gbps)},
   };
+  add_rates(row, f.rates);
   if (f.time_per_score_ratio) row["time_per_score_ratio"] = rounded(*f.time_per_score_ratio);
   if (f.percent_of_tanh) row["percent_of_tanh"] = rounded(*f.percent_of_tanh);
   return row;
@@ -57,17 +72,17 @@ Json to_json(const Figures& f) {
 }  // namespace
 
 std::string table_header() {
-  return fmt::format("{:<44} {:>10} {:>9} {:>7} {:>7} {:>7} {:>10} {:>9} {:>7}", "row", "ms", "GFLOP/s", "% peak",
-                     "% quiet", "% read", "x unfused", "per score", "% tanh");
+  return fmt::format("{:<44} {} {:>7} {:>10} {:>9} {:>7}", "row", rates_header(), "% read", "x unfused", "per score",
+                     "% tanh");
 }
 
 std::string table_line(const Figures& f) {
   const auto figure = [](const std::optional<double>& x, int digits) {
     return x ? fmt::format("{:.{}f}", *x, digits) : std::string("-");
   };
-  return fmt::format("{:<44} {:>10.4f} {:>9.1f} {:>7.1f} {:>7.1f} {:>7} {:>10} {:>9} {:>7}", name(f.row), f.ms,
-                     f.gflops, f.percent_of_peak, f.percent_of_peak_quiet, figure(f.percent_of_read, 1),
-                     figure(f.ratio_to_unfused, 2), figure(f.time_per_score_ratio, 3), figure(f.percent_of_tanh, 1));
+  return fmt::format("{:<44} {} {:>7} {:>10} {:>9} {:>7}", name(f.row), rates_columns(f.rates),
+                     figure(f.percent_of_read, 1), figure(f.ratio_to_unfused, 2), figure(f.time_per_score_ratio, 3),
+                     figure(f.percent_of_tanh, 1));
 }
 
 std::string to_json(const Report& report) {

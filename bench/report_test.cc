@@ -15,7 +15,8 @@ namespace {
 
 TEST(Report, JsonHasTheFieldsThatProgramsRead) {
   Report report{.cpu = "a CPU", .simd = "AVX2", .date = "today", .threads = 2, .peak_gflops = 100, .read_gbps = 20};
-  report.rows.push_back({.row = {Pass::decode, {.T = 1, .S = 4096}}, .threads = 2, .ms = 0.5, .percent_of_read = 80.0});
+  report.rows.push_back(
+      {.row = {Pass::decode, {.T = 1, .S = 4096}}, .threads = 2, .rates = {.ms = 0.5}, .percent_of_read = 80.0});
   report.rows.push_back({.row = {Pass::forward, {.mask = MaskKind::causal}}, .ratio_to_unfused = 1.5});
   report.rows.push_back(
       {.row = {Pass::forward, {.extra = Extra::additive}}, .time_per_score_ratio = 20.0, .percent_of_tanh = 65.0});
@@ -45,14 +46,18 @@ TEST(Report, JsonHasTheFieldsThatProgramsRead) {
 
 TEST(Report, TableHasAColumnForEachFigure) {
   const std::string line = table_line({.row = {Pass::forward, {.extra = Extra::additive}},
-                                       .ms = 1,
-                                       .gflops = 2,
-                                       .percent_of_peak = 3,
-                                       .percent_of_peak_quiet = 4,
+                                       .rates = {.ms = 1,
+                                                 .gflops = 2,
+                                                 .percent_of_peak = 3,
+                                                 .percent_of_peak_all = 4,
+                                                 .percent_of_peak_best = 5,
+                                                 .rounds = 40,
+                                                 .quiet_rounds = 31},
                                        .percent_of_tanh = 65.0});
   std::istringstream words(line.substr(line.find("additive")));
   const std::vector<std::string> figures{std::istream_iterator<std::string>(words), {}};
-  EXPECT_EQ(figures, (std::vector<std::string>{"additive", "1.0000", "2.0", "3.0", "4.0", "-", "-", "-", "65.0"}));
+  EXPECT_EQ(figures, (std::vector<std::string>{"additive", "1.0000", "2.0", "3.0", "4.0", "5.0", "31/40", "-", "-", "-",
+                                               "65.0"}));
   EXPECT_EQ(line.size(), table_header().size());
 }
 

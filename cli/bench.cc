@@ -11,14 +11,21 @@ namespace heed::cli {
 
 namespace {
 
+// Which rounds count, of every benchmark.
+constexpr const char* kRounds = R"(
+On a shared machine, somebody on the other hardware thread of the same core takes slots of its load ports:
+multiply-adds in registers do not notice, and all that reads loses up to a third. So a moment counts as quiet where
+multiply-adds on operands from L1 run at 92 % or more of those in registers. Rounds go on, for some seconds, until 31
+were quiet, and then those count; if fewer than 30 were, all do. 'quiet' says how many of how many; '% all' is the
+median over all rounds, '% best' the best time against the best peak.)";
+
 constexpr const char* kAttentionHelp =
     R"(Times attention, forward, backward and decode, over a grid of shapes, masks, layouts and options.
 
-Each figure is the median of 31 ratios, taken round by round to the FMA peak (or, for decode, to a plain
+Each figure is the median of at least 30 ratios, taken round by round to the FMA peak (or, for decode, to a plain
 read of the same keys and values) measured right before and after, with the same threads. 'x unfused' is
 the time of sgemm + vectorised softmax + sgemm, run in the same rounds, over the time of heed; where one
-call of it takes over 0.1 s, it is run in every sixth round. '% quiet' is the best time against the best peak of the
-row: a neighbour that shares the core or its caches lowers the median, and hardly this.
+call of it takes over 0.1 s, it is run in every sixth round.
 From 4 GFLOP on, forward_backward is the sum of the two. One thread is timed by its processor time, several by the
 wall clock. Flops: 4D a visible score forward, 10D backward, 14D both.
 
@@ -34,10 +41,9 @@ All rows take some minutes with one thread.)";
 constexpr const char* kLayersHelp =
     R"(Times layers, forward and backward.
 
-Each figure is the median of 31 ratios, taken round by round to the FMA peak, or to a plain read of the same weights,
-measured with the same threads. '% limit' is of whichever of the two is the slower: no kernel can pass 100. '% quiet' is
-the best time against the best peak of the row. One matrix of weights, run again and again, lies in the caches; '32 in
-turn' are read from memory.)";
+Each figure is the median of at least 30 ratios, taken round by round to the FMA peak, or to a plain read of the same
+weights, measured with the same threads. '% limit' is of whichever of the two is the slower: no kernel can pass 100.
+One matrix of weights, run again and again, lies in the caches; '32 in turn' are read from memory.)";
 
 // The flags that every benchmark has.
 template <class Options>
@@ -53,12 +59,12 @@ void add_flags(CLI::App* command, Options& options, const std::string& example) 
 
 void add_bench(CLI::App& heed, Action& action) {
   CLI::App* bench = heed.add_subcommand("bench", "Measure this build on this machine");
-  CLI::App* attention = bench->add_subcommand("attention", kAttentionHelp);
+  CLI::App* attention = bench->add_subcommand("attention", std::string(kAttentionHelp) + "\n" + kRounds);
   auto options = std::make_shared<bench::AttentionBenchOptions>();
   add_flags(attention, *options, "forward BHTD none 1,8,512,64");
   attention->callback([options, &action] { action = [options] { bench::bench_attention(*options); }; });
 
-  CLI::App* layers = bench->add_subcommand("layers", kLayersHelp);
+  CLI::App* layers = bench->add_subcommand("layers", std::string(kLayersHelp) + "\n" + kRounds);
   auto layers_options = std::make_shared<bench::LayersBenchOptions>();
   add_flags(layers, *layers_options, "linear forward M=8");
   layers->callback([layers_options, &action] { action = [layers_options] { bench::bench_layers(*layers_options); }; });
