@@ -76,7 +76,8 @@ TEST(Measure, GoesOnUntilEnoughRoundsWereQuiet) {
   const std::vector<Series> series = measure({{[] {}}}, Clock::wall, moments);
   EXPECT_GT(series[0].size(), size_t{kRounds});
   EXPECT_EQ(quiet_rounds(series), kRounds);
-  for (const auto& sample : settled(series)[0]) EXPECT_TRUE(sample->quiet);
+  const std::vector<Series> counted = settled(series);
+  for (const auto& sample : counted[0]) EXPECT_TRUE(sample->quiet);
 }
 
 TEST(Measure, RoundsOfABusyMachineAllCount) {
