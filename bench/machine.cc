@@ -144,7 +144,7 @@ Moment sample_moment(Parallel& parallel) {
   alignas(64) static const float zeros[HWY_NAMESPACE::kTileRows * HWY_NAMESPACE::kTileColumns] = {};
   const auto run = HWY_DYNAMIC_DISPATCH(tile_burst);
   Moment moment{.fma_gflops = sample_fma_gflops(parallel)};
-  moment.tile_gflops = gflops_of(parallel, 4, [&](float* sink) { return run(50, zeros, zeros, sink); });
+  moment.tile_gflops = gflops_of(parallel, 4, [&](float* sink) { return run(100, zeros, zeros, sink); });
   return moment;
 }
 

@@ -21,7 +21,7 @@ struct Moment {
   // Both are hot loops of one program, and on an idle core both run at its peak. Where they do not, somebody else is on
   // the same core (a neighbour on its other hardware thread, as on shared hosts) and takes slots of its load ports:
   // multiply-adds in registers do not notice, and everything that reads does.
-  bool quiet() const { return tile_gflops >= 0.92 * fma_gflops; }
+  bool quiet() const { return tile_gflops >= 0.97 * fma_gflops; }
 };
 Moment sample_moment(Parallel&);
 

@@ -224,15 +224,27 @@ HWY_NOINLINE void staged_tile_weights(F d, Rows k, int64_t D, const Tile& tile, 
   }
 }
 
-// O^T of one tile over the current key block.
-template <int NV, Before B>
-HWY_INLINE void tile_mix(F d, Rows v, int64_t Dv, const Tile& tile, const float* weights, const float* rescale,
-                         const Hiding* careful, float* out) {
-  if (careful) {
-    mix_carefully<NV, B>(d, v, tile.first, tile.rows, Dv, weights, rescale, *careful, out);
-  } else {
-    mix<NV, B>(d, v, tile.rows, Dv, weights, rescale, out);
+// Rows that are soon read or written: they follow no order that the prefetchers would know in time.
+HWY_INLINE void prefetch_rows(const float* rows, int64_t stride, int64_t count, int64_t columns) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t c = 0; c < columns; c += 16) __builtin_prefetch(rows + i * stride + c);
   }
+}
+
+// Calls f<NV, B>() for a tile of so many vectors.
+template <class Function>
+HWY_INLINE void with_before(int vectors, Before before, const Function& f) {
+  const auto of = [&]<int NV>() HWY_ATTR {
+    switch (before) {
+      case Before::dropped:
+        return f.template operator()<NV, Before::dropped>();
+      case Before::kept:
+        return f.template operator()<NV, Before::kept>();
+      case Before::scaled:
+        return f.template operator()<NV, Before::scaled>();
+    }
+  };
+  vectors == 2 ? of.template operator()<2>() : of.template operator()<1>();
 }
 
 // One block of queries of one head.
@@ -255,7 +267,7 @@ class ForwardBlock {
 
   void run() {
     const KeyRange range = begin();
-    const int64_t block = key_block(s_);
+    const int64_t block = score_block(s_);
     for (int64_t first = range.begin; first < range.end; first += block)
       step(first, std::min(block, range.end - first));
     finish();
@@ -268,6 +280,8 @@ class ForwardBlock {
     const V scale = hn::Set(d_, additive ? 1.0f : stages_.factor);
     const KeyRange range = start_tiles(plan_, b_, t0_, queries_, {0, s_.S}, mem_.low, mem_.high, tiles_);
     for (int64_t i = 0; i < tiles_n_; ++i) {
+      if (i + 1 < tiles_n_)
+        prefetch_rows(in_.q.at(b_, h_, t0_ + (i + 1) * kTile), in_.q.stride(2), tiles_[i + 1].count, s_.D);
       for (int n = 0; n < tiles_[i].vectors; ++n) {
         const int64_t at = i * kTile + n * kLanes;
         const Rows rows{in_.q.at(b_, h_, t0_ + at), in_.q.stride(2)};
@@ -292,8 +306,10 @@ class ForwardBlock {
     }
     const Rows v = kv_rows(d_, in_.v, b_, hk_, first, count, mem_.values, gather);
     const bool careful = any_masked && !all_finite(d_, v.data, v.stride, count, s_.Dv);
-    for (int64_t i = 0; i < tiles_n_; ++i) {
-      if (tiles_[i].rows > 0) mix_tile(i, {v.row(tiles_[i].first - first), v.stride}, careful);
+    const int64_t block = key_block(s_);
+    for (int64_t begin = 0; begin < count; begin += block) {
+      const KeyRange keys{first + begin, first + std::min(begin + block, count)};
+      for (int64_t i = 0; i < tiles_n_; ++i) mix_tile(i, keys, {v.row(begin), v.stride}, careful);
     }
   }
 
@@ -302,7 +318,7 @@ class ForwardBlock {
     const int64_t at = i * kTile;
     (tiles_[i].vectors == 2 ? tile_weights<2> : tile_weights<1>)(d_, k, s_.D, tiles_[i], mem_.q + at * s_.D,
                                                                  mem_.low + at, mem_.high + at,
-                                                                 mem_.scores + at * key_block(s_), mem_.max + at,
+                                                                 mem_.scores + at * score_block(s_), mem_.max + at,
                                                                  mem_.sum + at, mem_.rescale + at);
   }
 
@@ -326,23 +342,35 @@ class ForwardBlock {
                             asked.entropy ? mem_.surprise + at : nullptr,
                             asked.top > 0 ? &top : nullptr};
     (tile.vectors == 2 ? staged_tile_weights<2> : staged_tile_weights<1>)(d_, k, s_.D, tile, mem_.q + at * s_.D, stages,
-                                                                          hiding(i), mem_.scores + at * key_block(s_),
+                                                                          hiding(i), mem_.scores + at * score_block(s_),
                                                                           mem_.max + at, mem_.sum + at,
                                                                           mem_.rescale + at);
   }
 
-  void mix_tile(int64_t i, Rows v, bool careful) {
+  // Of the keys that tile i has scored, those in `keys`, whose rows are `v`.
+  void mix_tile(int64_t i, KeyRange keys, Rows v, bool careful) {
     Tile& tile = tiles_[i];
-    const int64_t at = i * kTile;
-    const Hiding hidden = hiding(i);
-    careful = careful && (tile.masked || stages_.hides());
-    if (careful && stages_.hides()) load_extra_of(i);
-    const auto mix_it = tile.started
-                            ? (tile.vectors == 2 ? tile_mix<2, Before::scaled> : tile_mix<1, Before::scaled>)
-                            : (tile.vectors == 2 ? tile_mix<2, Before::dropped> : tile_mix<1, Before::dropped>);
-    mix_it(d_, v, s_.Dv, tile, mem_.scores + at * key_block(s_), mem_.rescale + at, careful ? &hidden : nullptr,
-           mem_.out + at * s_.Dv);
+    const int64_t first = std::max(tile.first, keys.begin), rows = std::min(tile.first + tile.rows, keys.end) - first;
+    if (rows <= 0) return;
+    const Before before = first > tile.first ? Before::kept : tile.started ? Before::scaled : Before::dropped;
     tile.started = true;
+    const int64_t at = i * kTile;
+    const float* weights = mem_.scores + at * score_block(s_) + (first - tile.first) * kTile;
+    const float* rescale = mem_.rescale + at;
+    float* out = mem_.out + at * s_.Dv;
+    v.data = v.row(first - keys.begin);
+    if (!careful || !(tile.masked || stages_.hides())) {
+      return with_before(tile.vectors, before,
+                         [&]<int NV, Before B>() HWY_ATTR { mix<NV, B>(d_, v, rows, s_.Dv, weights, rescale, out); });
+    }
+    Hiding hidden = hiding(i);
+    if (stages_.hides()) {
+      load_extra_of(i);
+      hidden.extra += (first - tile.first) * kTile;
+    }
+    with_before(tile.vectors, before, [&]<int NV, Before B>() HWY_ATTR {
+      mix_carefully<NV, B>(d_, v, first, rows, s_.Dv, weights, rescale, hidden, out);
+    });
   }
 
   bool load_extra_of(int64_t i) {
@@ -368,6 +396,8 @@ class ForwardBlock {
         clear(at, count);
         continue;
       }
+      if (i + 1 < tiles_n_)
+        prefetch_rows(to_.out.at(b_, h_, t0_ + at + kTile), to_.out.stride(2), tiles_[i + 1].count, s_.Dv);
       for (int n = 0; n < tiles_[i].vectors; ++n) {
         const V sum = hn::Load(d_, mem_.sum + at + n * kLanes);
         // A sum of 0: every visible score was -inf, or none was visible.
