@@ -158,28 +158,41 @@ HWY_INLINE void staged_scores(F d, Rows k, int64_t D, const Tile& tile, const fl
   for (; i < tile.rows; ++i) staged_score_rows<1, NV, Additive>(d, k, D, tile, q, stages, hiding, i, scores, max);
 }
 
-// R rows of scores become 2^(s - max); what dropout drops counts in the sums, and then becomes 0.
-template <int R, int NV>
-HWY_INLINE void staged_exponentials(F d, const V (&max)[NV], const TileStages& stages, int64_t i, float* scores,
-                                    V (&sum)[NV], V (&surprise)[NV]) {
+// R rows of scores become 2^(s - max). Keeps: what dropout drops, by `keep`, counts in the sums, and then becomes 0.
+template <bool Surprised, bool Keeps, int R, int NV>
+HWY_INLINE void staged_exponentials(F d, const V (&max)[NV], const float* keep, float* scores, V (&sum)[NV],
+                                    V (&surprise)[NV]) {
   const auto exponent = [&](int j) {
-    return hn::Sub(hn::Load(d, scores + (i + j / NV) * kTile + j % NV * kLanes), max[j % NV]);
+    return hn::Sub(hn::Load(d, scores + j / NV * kTile + j % NV * kLanes), max[j % NV]);
   };
   V e[R * NV];
   for (int j = 0; j < R * NV; ++j) e[j] = exponent(j);
   exp2(d, e);
   for (int j = 0; j < R * NV; ++j) {
     const int n = j % NV;
-    const int64_t at = (i + j / NV) * kTile + n * kLanes;
+    const int64_t at = j / NV * kTile + n * kLanes;
     sum[n] = hn::Add(sum[n], e[j]);
-    if (stages.surprise) {
+    if constexpr (Surprised) {
       // Made again, which is cheaper than a register for each. Held where 2^x is 0: a hidden score is -inf.
       const V x = max_keep_nan(d, hn::Set(d, -127.0f), exponent(j));
       surprise[n] = hn::MulAdd(e[j], x, surprise[n]);
     }
-    if (stages.keep) e[j] = hn::And(e[j], hn::Load(d, stages.keep + at));
+    if constexpr (Keeps) e[j] = hn::And(e[j], hn::Load(d, keep + at));
     hn::Store(e[j], d, scores + at);
   }
+}
+
+// All rows of a tile.
+template <bool Surprised, bool Keeps, int NV>
+HWY_NOINLINE void staged_exponentials_of(F d, int64_t rows, const V (&max)[NV], const float* keep, float* scores,
+                                         V (&sum_of)[NV], V (&surprise_of)[NV]) {
+  V m[NV], sum[NV], surprise[NV];
+  for (int n = 0; n < NV; ++n) m[n] = max[n], sum[n] = sum_of[n], surprise[n] = surprise_of[n];
+  for (; rows >= 2; rows -= 2, scores += 2 * kTile, keep += 2 * kTile) {
+    staged_exponentials<Surprised, Keeps, 2>(d, m, keep, scores, sum, surprise);
+  }
+  if (rows > 0) staged_exponentials<Surprised, Keeps, 1>(d, m, keep, scores, sum, surprise);
+  for (int n = 0; n < NV; ++n) sum_of[n] = sum[n], surprise_of[n] = surprise[n];
 }
 
 template <int NV>
@@ -202,9 +215,11 @@ HWY_NOINLINE void staged_tile_weights(F d, Rows k, int64_t D, const Tile& tile, 
   if (stages.top) stages.top->add_rows<NV>(d, scores, tile.first, tile.rows);
 
   for (int n = 0; n < NV; ++n) max[n] = hn::Ceil(max[n]);
-  int64_t i = 0;
-  for (; i + 2 <= tile.rows; i += 2) staged_exponentials<2, NV>(d, max, stages, i, scores, sum, surprise);
-  if (i < tile.rows) staged_exponentials<1, NV>(d, max, stages, i, scores, sum, surprise);
+  const auto exponentials_of =
+      stages.surprise
+          ? (stages.keep ? staged_exponentials_of<true, true, NV> : staged_exponentials_of<true, false, NV>)
+          : (stages.keep ? staged_exponentials_of<false, true, NV> : staged_exponentials_of<false, false, NV>);
+  exponentials_of(d, tile.rows, max, stages.keep, scores, sum, surprise);
   for (int n = 0; n < NV; ++n) {
     const int64_t at = n * kLanes;
     if (tile.started) {
@@ -393,7 +408,7 @@ class ForwardBlock {
     for (int64_t i = 0; i < tiles_n_; ++i) {
       const int64_t at = i * kTile, count = std::min(kTile, queries_ - at);
       if (!tiles_[i].started) {
-        clear(at, count);
+        clear(i, count);
         continue;
       }
       if (i + 1 < tiles_n_)
@@ -405,19 +420,25 @@ class ForwardBlock {
         lanes_to_rows(d_, mem_.out + at * s_.Dv + n * kLanes, std::min(kLanes, count - n * kLanes), s_.Dv, inverse,
                       to_.out.at(b_, h_, t0_ + at + n * kLanes), to_.out.stride(2), mem_.stage);
       }
-      for (int64_t j = 0; j < count; ++j) write_row(i, j);
+      write_rows(i, count);
     }
   }
 
-  void clear(int64_t at, int64_t count) {
-    for (int64_t i = at; i < at + count; ++i) {
-      std::memset(to_.out.at(b_, h_, t0_ + i), 0, static_cast<size_t>(s_.Dv) * sizeof(float));
-      mem_.max[i] = mem_.sum[i] = 0;
-      write_row(i / kTile, i % kTile);
+  void clear(int64_t i, int64_t count) {
+    for (int64_t at = i * kTile; at < i * kTile + count; ++at) {
+      std::memset(to_.out.at(b_, h_, t0_ + at), 0, static_cast<size_t>(s_.Dv) * sizeof(float));
+      mem_.max[at] = mem_.sum[at] = 0;
     }
+    write_rows(i, count);
   }
 
-  // Query j of tile i: what is told of it beside its output.
+  // What is told of tile i beside its output.
+  void write_rows(int64_t i, int64_t count) {
+    if (plan_.stages().top > 0) top_keys(i).weigh(d_, mem_.max + i * kTile, mem_.sum + i * kTile);
+    for (int64_t j = 0; j < count; ++j) write_row(i, j);
+  }
+
+  // Of query j of tile i.
   void write_row(int64_t i, int64_t j) {
     const int64_t at = i * kTile + j, t = t0_ + at;
     const float max = mem_.max[at], sum = mem_.sum[at];
@@ -428,8 +449,7 @@ class ForwardBlock {
     }
     const TopKeys top = top_keys(i);
     for (int64_t rank = 0; rank < top.count; ++rank) {
-      const float score = top.scores[rank * kTile + j];
-      if (to_.top_weights) to_.top_weights(b_, h_, t, rank) = sum == 0 ? 0 : std::exp2(score - max) / sum;
+      if (to_.top_weights) to_.top_weights(b_, h_, t, rank) = top.scores[rank * kTile + j];
       if (to_.top_keys) to_.top_keys(b_, h_, t, rank) = static_cast<int32_t>(top.keys[rank * kTile + j]);
     }
   }

@@ -27,9 +27,9 @@ struct TopKeys {
   }
 
   // A score of one key for each lane of vector n takes its place; from there on, the others move down. Equals come
-  // after those that were there, and NaN never comes in. The scores are sorted: where this one is larger than rank i -
-  // 1, rank i gets what was there, so that no rank waits for another.
-  // Count: how many there are, or 0 where that is not known in advance.
+  // after those that were there, and NaN never comes in. The scores are sorted: rank i gets the middle one of itself,
+  // of rank i - 1 and of the new score, so that no rank waits for another. Count: how many there are, or 0 where that
+  // is not known in advance.
   template <int64_t Count>
   HWY_INLINE void insert(F d, V score, int64_t key, int64_t n) const {
     const int64_t ranks = Count > 0 ? Count : count;
@@ -37,19 +37,28 @@ struct TopKeys {
     float *s = scores + n, *k = keys + n;
     V below_score = hn::Load(d, s + (ranks - 1) * kTile), below_key = hn::Load(d, k + (ranks - 1) * kTile);
     auto larger = hn::Gt(score, below_score);
+    score = hn::IfThenElse(larger, score, hn::Set(d, -std::numeric_limits<float>::infinity()));
 #pragma GCC unroll 8
     for (int64_t i = ranks - 1; i > 0; --i) {
       const V above_score = hn::Load(d, s + (i - 1) * kTile), above_key = hn::Load(d, k + (i - 1) * kTile);
       const auto larger_above = hn::Gt(score, above_score);
-      hn::Store(hn::IfThenElse(larger, hn::IfThenElse(larger_above, above_score, score), below_score), d,
-                s + i * kTile);
+      hn::Store(hn::Max(below_score, hn::Min(score, above_score)), d, s + i * kTile);
       hn::Store(hn::IfThenElse(larger, hn::IfThenElse(larger_above, above_key, of), below_key), d, k + i * kTile);
       below_score = above_score;
       below_key = above_key;
       larger = larger_above;
     }
-    hn::Store(hn::IfThenElse(larger, score, below_score), d, s);
+    hn::Store(hn::Max(below_score, score), d, s);
     hn::Store(hn::IfThenElse(larger, of, below_key), d, k);
+  }
+
+  // Scores become weights 2^(score - max) / sum, and 0 where the sum is.
+  void weigh(F d, const float* max, const float* sum) const {
+    for (int64_t i = 0; i < count * kTile; i += kLanes) {
+      const V total = hn::Load(d, sum + i % kTile);
+      const V power = exp2(d, hn::Sub(hn::Load(d, scores + i), hn::Load(d, max + i % kTile)));
+      hn::Store(hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), hn::Div(power, total)), d, scores + i);
+    }
   }
 
   // Rows of S^T, from key `first` on. Of each run of rows, those in which some query may have found a stronger key are
