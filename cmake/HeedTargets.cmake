@@ -58,7 +58,7 @@ function(heed_optimise target)
   if(HEED_SANITIZE)
     target_compile_options(${target} PRIVATE -O1 -fno-math-errno)
   else()
-    target_compile_options(${target} PRIVATE -O3 -fno-math-errno)
+    target_compile_options(${target} PRIVATE -O3 -fno-math-errno -falign-loops=64)
   endif()
 endfunction()
 

@@ -274,13 +274,21 @@ class BackwardChunk {
   template <int R>
   void spread_keys(int64_t first, int64_t i) {
     const int64_t tile_floats = block_ * kTile, row = first - keys_.begin + i;
+    QueryRange queries[kMaxQueries / kTile];
+    int64_t ranges = 0;
+    for (int64_t t = 0; t < tiles_n_; ++t) {
+      const int64_t at = t * kTile;
+      const QueryRange seen_by = queries_that_see(d_, tiles_[t], first + i, R, mem_.low + at, mem_.high + at);
+      queries[ranges] = {at + seen_by.begin, seen_by.count, t * tile_floats + seen_by.begin};
+      ranges += seen_by.count > 0 ? 1 : 0;
+    }
     if (grad_.dv) {
-      spread_columns<R>(d_, tiles_, tiles_n_, first + i, mem_.weights + i * kTile, tile_floats, mem_.d_out, s_.Dv,
-                        mem_.width_v, mem_.dv + row * mem_.width_v);
+      spread_columns<R>(d_, queries, ranges, mem_.weights + i * kTile, mem_.d_out, s_.Dv, mem_.width_v,
+                        mem_.dv + row * mem_.width_v);
     }
     if (grad_.dk && !plan_.stages().additive) {
-      spread_columns<R>(d_, tiles_, tiles_n_, first + i, mem_.d_scores + i * kTile, tile_floats, mem_.q, s_.D,
-                        mem_.width, mem_.dk + row * mem_.width);
+      spread_columns<R>(d_, queries, ranges, mem_.d_scores + i * kTile, mem_.q, s_.D, mem_.width,
+                        mem_.dk + row * mem_.width);
     }
   }
 

@@ -7,6 +7,8 @@
 #define HEED_KERNELS_ATTENTION_BACKWARD_TILES_INL_H_
 #endif
 
+#include <bit>
+
 #include "heed/kernels/attention/additive-inl.h"
 #include "heed/kernels/attention/stages-inl.h"
 #include "heed/kernels/attention/tiles-inl.h"
@@ -18,6 +20,12 @@ namespace heed::kernels::HWY_NAMESPACE {
 struct TileMemory {
   const float *q_t, *do_t, *max, *delta, *low, *high;
   float *weights, *d_scores;
+
+  // Those of one vector.
+  TileMemory part(int vector) const {
+    const int64_t n = vector * kLanes;
+    return {q_t + n, do_t + n, max + n, delta + n, low + n, high + n, weights + n, d_scores + n};
+  }
 };
 
 // E^T and dS^T for R keys; `key` is the first one's index, for the mask.
@@ -54,11 +62,15 @@ HWY_INLINE void weight_rows(F d, const AttentionShape& s, Rows k, Rows v, int64_
   }
 }
 
-// The same for `keys` keys from `first` on.
+// The same for `keys` keys from `first` on. One vector alone needs more rows for as many sums.
 template <int NV, bool Masked>
 HWY_NOINLINE void weight_range(F d, const AttentionShape& s, Rows k, Rows v, int64_t first, int64_t keys,
                                const TileMemory& mem, float* weights, float* d_scores) {
   int64_t i = 0;
+  for (; NV == 1 && i + 8 <= keys; i += 8) {
+    weight_rows<8, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, first + i, mem, weights + i * kTile,
+                               d_scores + i * kTile);
+  }
   for (; i + 4 <= keys; i += 4) {
     weight_rows<4, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, first + i, mem, weights + i * kTile,
                                d_scores + i * kTile);
@@ -69,11 +81,27 @@ HWY_NOINLINE void weight_range(F d, const AttentionShape& s, Rows k, Rows v, int
   }
 }
 
+// Rows of a tile that only one of its vectors has to do with; nobody else sees these keys.
+inline void weight_edge(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile, int vector, int64_t begin,
+                        int64_t end, const TileMemory& mem) {
+  if (begin == end) return;
+  const TileMemory own = mem.part(vector), other = mem.part(1 - vector);
+  weight_range<1, true>(d, s, {k.row(begin), k.stride}, {v.row(begin), v.stride}, tile.first + begin, end - begin, own,
+                        own.weights + begin * kTile, own.d_scores + begin * kTile);
+  for (int64_t i = begin; i < end; ++i) {
+    hn::Store(hn::Zero(d), d, other.weights + i * kTile);
+    hn::Store(hn::Zero(d), d, other.d_scores + i * kTile);
+  }
+}
+
 // The same for the keys of the current block that the tile sees: k, v and the results begin with the first of them.
 // Only at the ends of its range are there keys that not all of its queries see.
 template <int NV>
 HWY_INLINE void weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile, const TileMemory& mem) {
-  const int64_t ends[] = {0, tile.clear_begin(), tile.clear_end(), tile.rows};
+  const Tile::Edges edges = tile.edges();
+  const auto inside = [&](int64_t row) { return std::clamp(row, edges.lead, edges.tail); };
+  const int64_t ends[] = {edges.lead, inside(tile.clear_begin()), inside(tile.clear_end()), edges.tail};
+  weight_edge(d, s, k, v, tile, edges.lead_vector, 0, edges.lead, mem);
   for (int part = 0; part < 3; ++part) {
     const int64_t i = ends[part], keys = ends[part + 1] - i;
     if (keys == 0) continue;
@@ -81,6 +109,7 @@ HWY_INLINE void weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const 
                                                                    tile.first + i, keys, mem, mem.weights + i * kTile,
                                                                    mem.d_scores + i * kTile);
   }
+  weight_edge(d, s, k, v, tile, edges.tail_vector, edges.tail, tile.rows, mem);
 }
 
 // The long way, for whatever AttentionPlan::Stages asks. Null where not asked for:
@@ -192,21 +221,44 @@ HWY_NOINLINE void staged_weight_tile(F d, const AttentionShape& s, Rows k, Rows 
   for (; i < tile.rows; ++i) staged_weight_rows<1, NV>(d, s, k, v, tile, i, mem, stages);
 }
 
-// to[r][c] += sum_query weights[r][query] rows[query][c] for R keys and NV vectors of columns, over all tiles that see
-// one of these keys: dV += E^T dO, dK += dS^T Q.
+// The queries of a tile that see one of some keys, counted from the block's first, and where their weights stand.
+struct QueryRange {
+  int64_t begin, count, weights_at{0};
+};
+
+HWY_INLINE QueryRange queries_that_see(F d, const Tile& tile, int64_t first, int64_t keys, const float* low,
+                                       const float* high) {
+  if (tile.rows == 0 || tile.first >= first + keys || tile.first + tile.rows <= first) return {0, 0};
+  if (first >= tile.keys.all_begin && first + keys <= tile.keys.all_end) return {0, tile.count};
+  const V begin = hn::Set(d, static_cast<float>(first)), end = hn::Set(d, static_cast<float>(first + keys));
+  uint32_t seen_by = 0;  // a bit a query
+  for (int64_t n = 0; n < kTile; n += kLanes) {
+    const auto sees = hn::And(hn::Lt(hn::Load(d, low + n), end), hn::Gt(hn::Load(d, high + n), begin));
+    uint8_t bits[8] = {};
+    hn::StoreMaskBits(d, sees, bits);
+    uint16_t lanes;
+    std::memcpy(&lanes, bits, sizeof lanes);
+    seen_by |= uint32_t{lanes} << n;
+  }
+  seen_by &= static_cast<uint32_t>((uint64_t{1} << tile.count) - 1);
+  if (seen_by == 0) return {0, 0};
+  const int skipped = std::countr_zero(seen_by);
+  return {skipped, std::bit_width(seen_by) - skipped};
+}
+
+// to[r][c] += sum_query weights[r][query] rows[query][c] for R keys and NV vectors of columns, over the queries of each
+// tile that see one of these keys: dV += E^T dO, dK += dS^T Q.
 template <int R, int NV>
-HWY_INLINE void spread_rows(F d, const Tile* tiles, int64_t tiles_n, int64_t key, const float* weights,
-                            int64_t tile_floats, const float* rows, int64_t width, float* HWY_RESTRICT to) {
+HWY_INLINE void spread_rows(F d, const QueryRange* queries, int64_t ranges, const float* weights, const float* rows,
+                            int64_t width, float* HWY_RESTRICT to) {
   V acc[R][NV];
   for (int r = 0; r < R; ++r) {
     for (int n = 0; n < NV; ++n) acc[r][n] = hn::Load(d, to + r * width + n * kLanes);
   }
-  for (int64_t t = 0; t < tiles_n; ++t) {
-    const Tile& tile = tiles[t];
-    if (tile.rows == 0 || tile.first >= key + R || tile.first + tile.rows <= key) continue;
-    const float* HWY_RESTRICT w = weights + t * tile_floats;
-    const float* HWY_RESTRICT x = rows + t * kTile * width;
-    for (int64_t q = 0; q < tile.count; ++q, x += width) {
+  for (const QueryRange* range = queries; range < queries + ranges; ++range) {
+    const float* HWY_RESTRICT w = weights + range->weights_at;
+    const float* HWY_RESTRICT x = rows + range->begin * width;
+    for (int64_t q = 0; q < range->count; ++q, x += width) {
       V y[NV];
       for (int n = 0; n < NV; ++n) y[n] = hn::Load(d, x + n * kLanes);
       for (int r = 0; r < R; ++r) {
@@ -221,13 +273,13 @@ HWY_INLINE void spread_rows(F d, const Tile* tiles, int64_t tiles_n, int64_t key
 }
 
 template <int R>
-HWY_NOINLINE void spread_columns(F d, const Tile* tiles, int64_t tiles_n, int64_t key, const float* weights,
-                                 int64_t tile_floats, const float* rows, int64_t columns, int64_t width, float* to) {
+HWY_NOINLINE void spread_columns(F d, const QueryRange* queries, int64_t ranges, const float* weights,
+                                 const float* rows, int64_t columns, int64_t width, float* to) {
   int64_t c = 0;
   for (; c + kLanes < columns; c += 2 * kLanes) {
-    spread_rows<R, 2>(d, tiles, tiles_n, key, weights, tile_floats, rows + c, width, to + c);
+    spread_rows<R, 2>(d, queries, ranges, weights, rows + c, width, to + c);
   }
-  if (c < columns) spread_rows<R, 1>(d, tiles, tiles_n, key, weights, tile_floats, rows + c, width, to + c);
+  if (c < columns) spread_rows<R, 1>(d, queries, ranges, weights, rows + c, width, to + c);
 }
 
 // The same for one key and one tile, where Q or dO hold NaN or infinity and some pairs are hidden: those are left out.

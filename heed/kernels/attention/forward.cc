@@ -239,13 +239,6 @@ HWY_NOINLINE void staged_tile_weights(F d, Rows k, int64_t D, const Tile& tile, 
   }
 }
 
-// Rows that are soon read or written: they follow no order that the prefetchers would know in time.
-HWY_INLINE void prefetch_rows(const float* rows, int64_t stride, int64_t count, int64_t columns) {
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t c = 0; c < columns; c += 16) __builtin_prefetch(rows + i * stride + c);
-  }
-}
-
 // Calls f<NV, B>() for a tile of so many vectors.
 template <class Function>
 HWY_INLINE void with_before(int vectors, Before before, const Function& f) {

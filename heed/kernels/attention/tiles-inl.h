@@ -144,6 +144,13 @@ HWY_NOINLINE void mix_carefully(F d, Rows rows, int64_t first_key, int64_t keys,
   }
 }
 
+// Rows that are soon read or written: they follow no order that the prefetchers would know in time.
+HWY_INLINE void prefetch_rows(const float* rows, int64_t stride, int64_t count, int64_t columns) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t c = 0; c < columns; c += 16) __builtin_prefetch(rows + i * stride + c);
+  }
+}
+
 // Up to kLanes rows into the lanes of a tile, times a factor a row; lanes without a row are zero.
 inline void rows_to_lanes(F d, Rows rows, int64_t count, int64_t columns, V factor, float* tile, float* stage) {
   if (count < kLanes) {
@@ -162,9 +169,10 @@ inline void lanes_to_rows(F d, const float* tile, int64_t count, int64_t columns
   copy_rows(stage, columns, count, columns, rows, stride);
 }
 
-// Which keys some of a tile's queries see, and which all of them see.
+// Which keys some of a tile's queries see, and which all of them see; and those that some of a vector's queries see.
 struct TileRange {
   int64_t any_begin, any_end, all_begin, all_end;
+  KeyRange vector[2];
 };
 
 // One tile of queries on its way through the key blocks.
@@ -180,6 +188,21 @@ struct Tile {
   int64_t clear_begin() const { return std::clamp<int64_t>(keys.all_begin - first, 0, rows); }
   int64_t clear_end() const { return std::clamp<int64_t>(keys.all_end - first, clear_begin(), rows); }
 
+  // At the ends of a masked tile there are keys that only one of its two vectors has to do with: as under the diagonal
+  // of a causal mask, where the second half of the queries sees the last keys alone.
+  struct Edges {
+    int64_t lead, tail;            // rows before `lead`, and from `tail` on
+    int lead_vector, tail_vector;  // whose they are
+  };
+  Edges edges() const {
+    if (!masked || vectors < 2) return {0, rows, 0, 0};
+    const auto row = [&](int64_t key) { return std::clamp<int64_t>(key - first, 0, rows); };
+    const int64_t begin[] = {row(keys.vector[0].begin), row(keys.vector[1].begin)};
+    const int64_t end[] = {row(keys.vector[0].end), row(keys.vector[1].end)};
+    const int64_t lead = std::max(begin[0], begin[1]);
+    return {lead, std::max(lead, std::min(end[0], end[1])), begin[0] < begin[1] ? 0 : 1, end[0] > end[1] ? 0 : 1};
+  }
+
   // Moves on to the block of `block_keys` keys from `block_first` on.
   void enter(int64_t block_first, int64_t block_keys) {
     first = std::max(block_first, keys.any_begin);
@@ -192,7 +215,8 @@ struct Tile {
 // Ranges of the tile's queries t0 .. t0 + count; low and high get each query's own, and lanes without a query the last
 // one's.
 inline TileRange tile_range(const Visibility& visible, int64_t b, int64_t t0, int64_t count, float* low, float* high) {
-  TileRange r{std::numeric_limits<int64_t>::max(), 0, 0, std::numeric_limits<int64_t>::max()};
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  TileRange r{kNever, 0, 0, kNever, {{kNever, 0}, {kNever, 0}}};
   for (int64_t i = 0; i < kTile; ++i) {
     const KeyRange keys = visible.row(b, t0 + std::min(i, count - 1));
     low[i] = static_cast<float>(keys.begin);
@@ -200,6 +224,8 @@ inline TileRange tile_range(const Visibility& visible, int64_t b, int64_t t0, in
     if (!keys.empty()) {
       r.any_begin = std::min(r.any_begin, keys.begin);
       r.any_end = std::max(r.any_end, keys.end);
+      KeyRange& vector = r.vector[i / kLanes];
+      vector = {std::min(vector.begin, keys.begin), std::max(vector.end, keys.end)};
     }
     r.all_begin = std::max(r.all_begin, keys.begin);
     r.all_end = std::min(r.all_end, keys.end);
@@ -219,7 +245,8 @@ inline KeyRange start_tiles(const AttentionPlan& plan, int64_t b, int64_t t0, in
     tile.vectors = tile.count > kLanes ? 2 : 1;
     tile.started = false;
     if (plan.visibility().everything()) {
-      tile.keys = {0, plan.shape().S, 0, plan.shape().S};
+      const KeyRange all{0, plan.shape().S};
+      tile.keys = {all.begin, all.end, all.begin, all.end, {all, all}};
       if (!plan.stages().plain()) {
         std::fill_n(low + i * kTile, kTile, 0.0f);
         std::fill_n(high + i * kTile, kTile, static_cast<float>(plan.shape().S));
