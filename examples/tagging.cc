@@ -69,8 +69,12 @@ double accuracy(const models::SelfAttentive& model, Parallel& threads, Workspace
 }
 
 double trained_accuracy(bool attention) {
-  models::SelfAttentiveOptions options{.vocabulary = kWords, .outputs = 2, .base = models::BaseLayer::gru, .width = 32};
-  options.attention = attention, options.score = nn::Score::bilinear, options.dropout = 0;
+  const models::SelfAttentiveOptions options{
+      .vocabulary = kWords,
+      .outputs = 2,
+      .layers = {.base = models::BaseLayer::gru, .attention = attention, .score = nn::Score::bilinear},
+      .width = 32,
+      .dropout = 0};
   Rng rng(1);
   models::SelfAttentive model(options, rng);
   const ParameterStore parameters(model);

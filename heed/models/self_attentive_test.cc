@@ -21,12 +21,10 @@ std::vector<SelfAttentiveOptions> every_variant() {
   int turn = 0;
   for (const auto& base : enum_names(BaseLayer{})) {
     for (const auto& score : enum_names(nn::Score{})) {
-      SelfAttentiveOptions o{.vocabulary = testing::kVocabulary, .outputs = 3, .base = base.value, .width = 4};
-      o.score = score.value;
+      SelfAttentiveOptions o{.vocabulary = testing::kVocabulary, .outputs = 3, .width = 4};
+      o.layers = {.base = base.value, .blocks = 1 + turn / 3 % 2, .attention = turn % 11 != 10, .score = score.value};
       o.head = static_cast<SelfAttentiveHead>(turn % 2);
       o.bidirectional = turn / 2 % 2;
-      o.blocks = 1 + turn / 3 % 2;
-      o.attention = turn % 11 != 10;
       o.dropout = 0.2f, o.max_length = 20;
       ++turn;
       all.push_back(o);
@@ -36,8 +34,14 @@ std::vector<SelfAttentiveOptions> every_variant() {
 }
 
 std::string text_of(const SelfAttentiveOptions& o) {
-  return label(o.base) + "_" + (o.attention ? label(o.score) : "alone") + "_" + label(o.head) + "_" +
-         std::to_string(o.blocks) + (o.bidirectional ? "_both_ways" : "");
+  return label(o.layers.base) + "_" + (o.layers.attention ? label(o.layers.score) : "alone") + "_" + label(o.head) +
+         "_" + std::to_string(o.layers.blocks) + (o.bidirectional ? "_both_ways" : "");
+}
+
+// Of each token and block: sums over inputs (8), states (4), gates (16), scores (8) and keys (4). Scores without a
+// scale are as large as ten, and as much more felt.
+double additions_of(const SelfAttentiveOptions& o, int64_t S) {
+  return 2.0 * static_cast<double>(S * o.layers.blocks) * (12 + 16 + 12 + 10) * 2 + 60;
 }
 
 struct Source : Batch {
@@ -67,9 +71,7 @@ TEST_P(SelfAttentiveVariant, HasExactGradients) {
   const auto use = [&](const SelfAttentive& made, nn::Pass& run_pass, std::span<const Var>) {
     return made.logits(run_pass, batch.source);
   };
-  // Of each token and block: sums over inputs (8), states (4), gates (16), scores (8) and keys (4). Scores without a
-  // scale are as large as ten, and as much more felt.
-  const double additions = 2.0 * static_cast<double>(4 * options.blocks) * (12 + 16 + 12 + 10) * 2 + 60;
+  const double additions = additions_of(options, 4);
   testing::check_layer(make, {}, use, {.training = true, .additions = additions, .seed = 13});
 }
 
@@ -92,6 +94,22 @@ TEST_P(SelfAttentiveVariant, WhatStandsInPaddingDoesNotMatter) {
   }
 }
 
+TEST_P(SelfAttentiveVariant, MorePaddingChangesOnlyRounding) {
+  constexpr int64_t B = 3, S = 6, more = 5;
+  const Source batch(GetParam(), B, S, rng);
+  const Tensor before = model.logits(pass, batch.source).value();
+  const Tensor wider = testing::with_padding(batch.source.ids, more);
+  const Tensor after = model.logits(pass, {wider, batch.source.lengths}).value();
+  const int64_t rows = before.shape(1), width = before.shape(2), most = after.shape(1);
+  for (int64_t b = 0; b < B; ++b) {
+    const int64_t real = rows == 1 ? 1 : batch.source_lengths[b];
+    EXPECT_LE(deviation(after.slice(b, 1).reshaped({most, width}).slice(0, real),
+                        before.slice(b, 1).reshaped({rows, width}).slice(0, real)),
+              additions_of(GetParam(), S) * testing::kUnit)
+        << "row " << b;
+  }
+}
+
 TEST_P(SelfAttentiveVariant, TellsAnObserverOfEachBlock) {
   struct : nn::Observer {
     std::vector<std::string> told;
@@ -100,7 +118,7 @@ TEST_P(SelfAttentiveVariant, TellsAnObserverOfEachBlock) {
   pass.observer = &listener;
   model.logits(pass, Source(GetParam(), 2, 5, rng).source);
   std::vector<std::string> expected;
-  for (int64_t i = 0; GetParam().attention && i < GetParam().blocks; ++i) {
+  for (int64_t i = 0; GetParam().layers.attention && i < GetParam().layers.blocks; ++i) {
     expected.push_back("blocks." + std::to_string(i) + ".self self");
   }
   EXPECT_EQ(listener.told, expected);
@@ -126,8 +144,8 @@ INSTANTIATE_TEST_SUITE_P(All, SelfAttentiveVariant, ::testing::ValuesIn(every_va
 // With no base layer and the dot score, c is softmax(x x^T) x of the embeddings: parameter-free self-attention.
 TEST(SelfAttentive, WithoutABaseLayerIsParameterFree) {
   Rng rng(2);
-  SelfAttentive model({.vocabulary = 7, .outputs = 2, .base = BaseLayer::none, .width = 4, .score = nn::Score::dot},
-                      rng);
+  SelfAttentive model(
+      {.vocabulary = 7, .outputs = 2, .layers = {.base = BaseLayer::none, .score = nn::Score::dot}, .width = 4}, rng);
   const ParameterStore store(model);
   EXPECT_EQ(store.entries().size(), 3u);  // the embeddings, and the output's weight and bias
   EXPECT_TRUE(store.find("output.weight")->value.shape() == Shape({2, 8}));
@@ -142,7 +160,8 @@ TEST(SelfAttentive, SaysWhatDoesNotFit) {
   };
   EXPECT_EQ(made([](auto&) {}), "no error");
   EXPECT_EQ(made([](auto& o) { o.outputs = 0; }), "self_attentive: outputs is 0, expected 1 or more");
-  EXPECT_EQ(made([](auto& o) { o.base = BaseLayer::conv1d, o.taps = 4; }), "conv1d: taps is 4, expected an odd number");
+  EXPECT_EQ(made([](auto& o) { o.layers = {.base = BaseLayer::conv1d, .taps = 4}; }),
+            "conv1d: taps is 4, expected an odd number");
 }
 
 }  // namespace

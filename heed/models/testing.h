@@ -113,4 +113,14 @@ inline Tensor columns_of(const Tensor& ids, int64_t begin, int64_t end) {
   return part;
 }
 
+// ids [B,T] with `more` columns of zeros after them.
+inline Tensor with_padding(const Tensor& ids, int64_t more) {
+  const int64_t B = ids.shape(0), T = ids.shape(1);
+  Tensor wider = Tensor::zeros({B, T + more}, DType::i32);
+  for (int64_t b = 0; b < B; ++b) {
+    std::copy_n(ids.data<int32_t>() + b * T, T, wider.data<int32_t>() + b * (T + more));
+  }
+  return wider;
+}
+
 }  // namespace heed::models::testing

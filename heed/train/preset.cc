@@ -77,7 +77,7 @@ models::ModelOptions model_options(const Preset& preset, const Vocabularies& n, 
     options.family = Family::self_attentive;
     options.self_attentive.vocabulary = n.source;
     options.self_attentive.outputs = n.tags;
-    options.self_attentive.base = models::BaseLayer::gru;
+    options.self_attentive.layers.base = models::BaseLayer::gru;
   } else if (name == "rnn") {
     options = recurrent(models::Query::none, nn::Score::dot, n.source);
   } else if (name == "rnn-attention") {
