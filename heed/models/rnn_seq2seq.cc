@@ -53,7 +53,13 @@ RnnSeq2Seq::RnnSeq2Seq(const RnnSeq2SeqOptions& o, Rng& rng) : options_(o) {
     source_embedding_ = nn::Embedding(o.source_vocabulary, W, rng);
     source_embedding_.factor = embedding_.factor;
   }
-  encoder_ = nn::Recurrent(W, layers_of(o, o.layers, o.bidirectional), rng);
+  if (o.encoder == Encoder::recurrent) {
+    encoder_ = nn::Recurrent(W, layers_of(o, o.layers, o.bidirectional), rng);
+  } else {
+    attentive_ = AttentiveBlocks(
+        o.self_attentive, {.path = "encoder", .width = W, .bidirectional = o.bidirectional, .dropout = o.dropout}, rng);
+    attentive_out_ = nn::Linear(attentive_.width, W, rng);
+  }
   if (o.first_state == FirstState::learned) {
     first_query_ = nn::Embedding(1, W, rng);
     first_look_ = nn::Attention({.width = W, .score = nn::Score::scaled, .projections = false}, "decoder.first", rng);
@@ -73,6 +79,15 @@ void RnnSeq2Seq::check_length(int64_t tokens) const {
   if (tokens <= options_.max_length) return;
   refuse("a row of " + std::to_string(tokens) + " tokens came, expected at most " +
          std::to_string(options_.max_length) + " (max_length)");
+}
+
+nn::RecurrentOutput RnnSeq2Seq::read(Pass& pass, const Var& x, const Tokens& source) const {
+  if (options_.encoder == Encoder::recurrent) return encoder_(pass, x, source.lengths);
+  nn::RecurrentOutput out{attentive_out_(pass, attentive_(pass, x, source), nn::Activation::tanh), {}};
+  if (options_.first_state == FirstState::last) {
+    out.last.assign(static_cast<size_t>(options_.layers), {nn::last_of_tokens(pass, out.h, source.lengths), {}});
+  }
+  return out;
 }
 
 std::vector<RecurrentStates> RnnSeq2Seq::first_states(Pass& pass, const nn::RecurrentOutput& encoded,
@@ -99,7 +114,7 @@ RnnSeq2Seq::Encoded RnnSeq2Seq::encode(Pass& pass, const Tokens& source) const {
   check_length(source.ids.shape(1));
   const nn::Embedding& table = source_embedding_.weight.value ? source_embedding_ : embedding_;
   const Var x = ops::dropout(pass, table(pass, source.ids), pass.next_dropout(options_.dropout));
-  const nn::RecurrentOutput encoded = encoder_(pass, x, source.lengths);
+  const nn::RecurrentOutput encoded = read(pass, x, source);
   Encoded out{encoded.h, {}, first_states(pass, encoded, source)};
   if (options_.query != Query::none) out.keys = cross_.keys(pass, encoded.h);
   return out;

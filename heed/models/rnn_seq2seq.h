@@ -1,7 +1,14 @@
 #pragma once
-// Recurrent encoder and decoder, from one fixed vector (Sutskever et al. 2014) to attention in its first forms
-// (Bahdanau et al. 2015, Luong et al. 2015). The encoder reads the source in one direction or both; the decoder begins
-// from its last states, from the mean of all, or from a learned view of all.
+// A recurrent decoder and its encoder, from one fixed vector (Sutskever et al. 2014) to attention in its first forms
+// (Bahdanau et al. 2015, Luong et al. 2015).
+//
+//   encoder: recurrent       reads the source in one direction or both
+//            self_attentive  blocks whose states attend to each other (attentive_blocks.h); the decoder gets
+//                            tanh(W [h ; c] + b) of the last one, as wide as its own states
+//
+// The decoder begins from the encoder's last states, from the mean of all, or from a learned view of all. The last ones
+// of a recurrent encoder are those that each of its layers ends with, in each direction; a self-attentive one has one
+// for all layers of the decoder, that of a row's last token.
 //
 //   query: none      the first state is all the decoder knows of the source
 //          previous  the state before a token looks at the source, and its context goes into the cell with the token
@@ -15,6 +22,7 @@
 #include <vector>
 
 #include "heed/base/describe.h"
+#include "heed/models/attentive_blocks.h"
 #include "heed/models/tokens.h"
 #include "heed/nn/alignment.h"
 #include "heed/nn/recurrent.h"
@@ -22,10 +30,15 @@
 
 namespace heed::models {
 
+enum class Encoder : uint8_t { recurrent, self_attentive };
 enum class Query : uint8_t { none, previous, current };
 enum class FirstState : uint8_t { last, mean, learned };
 enum class Readout : uint8_t { state, context, both };
 
+constexpr auto enum_names(Encoder) {
+  return std::to_array<EnumName<Encoder>>(
+      {{"recurrent", Encoder::recurrent}, {"self_attentive", Encoder::self_attentive}});
+}
 constexpr auto enum_names(Query) {
   return std::to_array<EnumName<Query>>(
       {{"none", Query::none}, {"previous", Query::previous}, {"current", Query::current}});
@@ -42,10 +55,12 @@ constexpr auto enum_names(Readout) {
 struct RnnSeq2SeqOptions {
   int64_t vocabulary{0};         // of the target, and of the source where it has none of its own
   int64_t source_vocabulary{0};  // 0: one vocabulary, and one table of embeddings, for both
-  nn::Cell cell{nn::Cell::gru};
-  int64_t width{256};        // of embeddings, of the encoder's states, and of the decoder's
-  int64_t layers{1};         // of encoder and decoder each; the last of the decoder's is the one that looks
-  bool bidirectional{true};  // the encoder: each direction makes one half of its states
+  Encoder encoder{Encoder::recurrent};
+  AttentiveBlocksOptions self_attentive{};  // of such an encoder
+  nn::Cell cell{nn::Cell::gru};             // of the decoder and of a recurrent encoder
+  int64_t width{256};                       // of embeddings, of the encoder's states, and of the decoder's
+  int64_t layers{1};         // of the decoder, the last is the one that looks, and of a recurrent encoder
+  bool bidirectional{true};  // recurrent layers of the encoder: each direction makes one half of their states
   FirstState first_state{FirstState::last};
   Query query{Query::previous};
   nn::Score score{nn::Score::additive};
@@ -59,10 +74,14 @@ struct RnnSeq2SeqOptions {
     field("vocabulary", o.vocabulary, "tokens of the target", Range::at_least(0));
     field("source_vocabulary", o.source_vocabulary, "tokens of the source; 0: shared with the target",
           Range::at_least(0));
-    field("cell", o.cell, "rnn, gru or lstm");
+    field("encoder", o.encoder, "recurrent, or blocks whose states attend to each other");
+    if (o.encoder == Encoder::self_attentive) {
+      field("self_attentive", o.self_attentive, "options of an encoder whose states attend to each other");
+    }
+    field("cell", o.cell, "rnn, gru or lstm: of the decoder and of a recurrent encoder");
     field("width", o.width, "of embeddings and states", Range::at_least(1));
-    field("layers", o.layers, "of encoder and decoder each", Range::at_least(1));
-    field("bidirectional", o.bidirectional, "the encoder reads in both directions");
+    field("layers", o.layers, "of the decoder and of a recurrent encoder", Range::at_least(1));
+    field("bidirectional", o.bidirectional, "the encoder's recurrent layers read in both directions");
     field("first_state", o.first_state, "what the decoder begins from");
     field("query", o.query, "which state looks at the source; none: a fixed context");
     field("score", o.score, "of attention");
@@ -95,7 +114,8 @@ class RnnSeq2Seq {
 
   void visit(auto&& each) {
     each("embedding", embedding_), each("source_embedding", source_embedding_);
-    each("encoder", encoder_), each("first_query", first_query_);
+    each("encoder", encoder_), each("encoder", attentive_), each("encoder_out", attentive_out_);
+    each("first_query", first_query_);
     each("first_h", first_h_), each("first_c", first_c_);
     each("decoder", decoder_), each("decoder_top", top_), each("cross", cross_);
     each("readout", readout_), each("output", output_);
@@ -103,6 +123,8 @@ class RnnSeq2Seq {
 
  private:
   bool feeds() const { return options_.query == Query::previous || options_.input_feeding; }
+  // The encoder's states, and the last ones, where the decoder begins from them.
+  nn::RecurrentOutput read(nn::Pass&, const Var& x, const Tokens& source) const;
   std::vector<nn::RecurrentStates> first_states(nn::Pass&, const nn::RecurrentOutput&, const Tokens& source) const;
   // Logits of what follows; `states` become those after the last token.
   Var run(nn::Pass&, const Tensor& ids, const Encoded&, const nn::AttentionCall&,
@@ -112,6 +134,8 @@ class RnnSeq2Seq {
   RnnSeq2SeqOptions options_;
   nn::Embedding embedding_, source_embedding_;
   nn::Recurrent encoder_;
+  AttentiveBlocks attentive_;  // in its place
+  nn::Linear attentive_out_;   // [h ; c] as wide as the decoder's states
   nn::Embedding first_query_;  // [1,width], of a learned first state
   nn::Attention first_look_;
   std::vector<nn::Linear> first_h_, first_c_;  // one a layer

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/base/testing.h"
+#include "heed/io/config.h"
 #include "heed/models/model.h"
 #include "heed/models/testing.h"
 
@@ -17,11 +18,12 @@ using heed::testing::error_of;
 using testing::Batch, testing::columns_of, testing::deviation, testing::label, testing::Machine, testing::row_of,
     testing::same_bits;
 
-// Every query and score, fed and not; the other options take turns.
+// Every query and score, fed and not, and every base layer and score of a self-attentive encoder; the other options
+// take turns.
 std::vector<RnnSeq2SeqOptions> every_variant() {
   std::vector<RnnSeq2SeqOptions> all;
   int turn = 0;
-  const auto add = [&](Query query, nn::Score score, bool feeding) {
+  const auto add = [&](Query query, nn::Score score, bool feeding) -> RnnSeq2SeqOptions& {
     RnnSeq2SeqOptions o{.vocabulary = testing::kVocabulary, .width = 4, .query = query, .score = score};
     o.input_feeding = feeding;
     o.cell = static_cast<nn::Cell>(turn % 3);
@@ -35,6 +37,7 @@ std::vector<RnnSeq2SeqOptions> every_variant() {
     o.dropout = 0.2f, o.max_length = 64;
     ++turn;
     all.push_back(o);
+    return all.back();
   };
   for (int cell = 0; cell < 3; ++cell) add(Query::none, nn::Score::dot, false);
   for (const auto& score : enum_names(nn::Score{})) {
@@ -42,14 +45,36 @@ std::vector<RnnSeq2SeqOptions> every_variant() {
     add(Query::current, score.value, false);
     add(Query::current, score.value, true);
   }
+  for (const auto& base : enum_names(BaseLayer{})) {
+    for (const auto& score : enum_names(nn::Score{})) {
+      const auto query = static_cast<Query>(turn % 5 == 0 ? 0 : 1 + turn % 2);
+      RnnSeq2SeqOptions& o = add(query, static_cast<nn::Score>(turn / 3 % 4), query == Query::current && turn % 3 == 0);
+      o.encoder = Encoder::self_attentive;
+      o.self_attentive = {.base = base.value, .blocks = 1 + turn % 2, .attention = turn % 7 > 0, .score = score.value};
+    }
+  }
   return all;
+}
+
+std::string text_of(const AttentiveBlocksOptions& o) {
+  return label(o.base) + "_" + (o.attention ? label(o.score) : "alone") + "_" + std::to_string(o.blocks);
 }
 
 std::string text_of(const RnnSeq2SeqOptions& o) {
   return label(o.cell) + "_query_" + label(o.query) + (o.query == Query::none ? "" : "_" + label(o.score)) +
+         (o.encoder == Encoder::recurrent ? "" : "_encoder_" + text_of(o.self_attentive)) +
          (o.input_feeding ? "_fed" : "") + "_readout_" + label(o.readout) + "_first_" + label(o.first_state) +
          (o.bidirectional ? "_both_ways" : "") + (o.layers > 1 ? "_layers" : "") + (o.tied ? "_tied" : "") +
          (o.source_vocabulary ? "_sources" : "");
+}
+
+// That follow each other there and back, through the longest way: each token of source and target, each layer, with
+// sums over inputs and states (8), gates (16), keys (4) and scores (4); the readout and the output.
+double additions_of(const RnnSeq2SeqOptions& o, int64_t S, int64_t T) {
+  const double decoder = 2.0 * static_cast<double>((S + T) * o.layers) * (8 + 4 + 16 + 8 + 10) + 60;
+  if (o.encoder == Encoder::recurrent) return decoder;
+  // Each token and block of an encoder whose states attend, as in the test of self_attentive.
+  return decoder + 2.0 * static_cast<double>(S * o.self_attentive.blocks) * (12 + 16 + 12 + 10) * 2;
 }
 
 Var run(const RnnSeq2Seq& model, nn::Pass& pass, const Batch& batch) {
@@ -76,9 +101,7 @@ TEST_P(RnnSeq2SeqVariant, HasExactGradients) {
   const auto use = [&](const RnnSeq2Seq& made, nn::Pass& run_pass, std::span<const Var>) {
     return run(made, run_pass, batch);
   };
-  // There and back through the longest way: each token of source and target, each layer, with sums over inputs and
-  // states (8), gates (16), keys (4) and scores (4); the readout and the output.
-  const double additions = 2.0 * static_cast<double>((4 + 3) * options.layers) * (8 + 4 + 16 + 8 + 10) + 60;
+  const double additions = additions_of(options, 4, 3);
   testing::check_layer(make, {}, use, {.training = true, .additions = additions, .seed = 13});
 }
 
@@ -145,6 +168,15 @@ TEST_P(RnnSeq2SeqVariant, WhatStandsInPaddingDoesNotMatter) {
   EXPECT_TRUE(same_bits(run(model, pass, batch).value(), before));
 }
 
+TEST_P(RnnSeq2SeqVariant, MorePaddingChangesOnlyRounding) {
+  constexpr int64_t S = 6;
+  const Batch batch(GetParam(), 3, S, 4, rng);
+  const Tensor before = run(model, pass, batch).value();
+  const Tokens padded{testing::with_padding(batch.source.ids, 5), batch.source.lengths};
+  const Tensor after = model.decode(pass, batch.target, model.encode(pass, padded), padded).value();
+  EXPECT_LE(deviation(after, before), additions_of(GetParam(), S, 4) * testing::kUnit);
+}
+
 struct Listener : nn::Observer {
   std::vector<std::string> told;
   void attention(const nn::AttentionEvent& e) override {
@@ -159,6 +191,12 @@ TEST_P(RnnSeq2SeqVariant, TellsAnObserver) {
   pass.observer = &listener;
   run(model, pass, batch);
   std::vector<std::string> expected;
+  const AttentiveBlocksOptions& blocks = GetParam().self_attentive;
+  const bool attends = GetParam().encoder == Encoder::self_attentive && blocks.attention;
+  for (int64_t i = 0; attends && i < blocks.blocks; ++i) {
+    const int64_t width = blocks.base == BaseLayer::none ? 4 << i : 4;
+    expected.push_back("encoder." + std::to_string(i) + ".self self 0 [2, 1, 5, " + std::to_string(width) + "]");
+  }
   if (GetParam().first_state == FirstState::learned) expected.push_back("decoder.first cross 0 [2, 1, 1, 4]");
   if (GetParam().query != Query::none) expected.push_back("decoder.cross cross 0 [2, 1, 4, 4]");
   EXPECT_EQ(listener.told, expected);
@@ -168,6 +206,27 @@ TEST_P(RnnSeq2SeqVariant, TellsAnObserver) {
   model.step(pass, columns_of(batch.target.ids, 1, 2), state);
   if (GetParam().query != Query::none) {
     EXPECT_EQ(listener.told, std::vector<std::string>{"decoder.cross cross 1 [2, 1, 1, 4]"});
+  }
+}
+
+// One layer's head is switched off, all others are left alone.
+struct Switch : nn::Observer {
+  std::string off;
+  std::vector<std::string> asked;
+  void attention(const nn::AttentionEvent& e) override { asked.push_back(e.path); }
+  Tensor head_gate(const std::string& path, int64_t heads) override {
+    return path == off ? Tensor::zeros({heads}) : Tensor();
+  }
+};
+
+TEST_P(RnnSeq2SeqVariant, EachAttentionCanBeSwitchedOff) {
+  const Batch batch(GetParam(), 2, 5, 4, rng);
+  Switch observer;
+  pass.observer = &observer;
+  const Tensor before = run(model, pass, batch).value();
+  for (const std::string& path : std::vector(observer.asked)) {
+    observer.off = path;
+    EXPECT_FALSE(same_bits(run(model, pass, batch).value(), before)) << path;
   }
 }
 
@@ -238,6 +297,48 @@ TEST(RnnSeq2Seq, HasTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
+// Made again of its parts, with the same parameters.
+TEST(RnnSeq2Seq, ASelfAttentiveEncoderIsTheBlocksAndAProjection) {
+  Machine machine;
+  nn::Pass pass = machine.pass();
+  Rng rng(5);
+  RnnSeq2SeqOptions o{.vocabulary = 7, .encoder = Encoder::self_attentive, .width = 4};
+  o.self_attentive = {.base = BaseLayer::linear, .blocks = 2, .score = nn::Score::bilinear};
+  RnnSeq2Seq model(o, rng);
+  const ParameterStore store(model);
+  AttentiveBlocks blocks(o.self_attentive, {.path = "encoder", .width = 4}, rng);
+  const auto value = [&](const std::string& name) { return store.find(name)->value; };
+  visit_parameters(
+      blocks, [&](const std::string& name, Parameter& p) { p.value = value(name); }, "encoder.");
+  const Batch batch(o, 3, 5, 2, rng);
+  const Var x = ops::embedding(pass, value("embedding.weight"), batch.source.ids, 2);
+  const Var states = ops::linear(pass, blocks(pass, x, batch.source), value("encoder_out.weight"),
+                                 value("encoder_out.bias"), nn::Activation::tanh);
+  const RnnSeq2Seq::Encoded encoded = model.encode(pass, batch.source);
+  EXPECT_TRUE(same_bits(encoded.states.value(), states.value()));
+  // The decoder begins from the state of each row's last token.
+  for (int64_t b = 0; b < 3; ++b) {
+    const Tensor rows = states.value().slice(b, 1).reshaped({5, 4});
+    EXPECT_TRUE(same_bits(encoded.begin[0].h.value().slice(b, 1), rows.slice(batch.source_lengths[b] - 1, 1))) << b;
+  }
+}
+
+TEST(RnnSeq2Seq, AConfigHasTheOptionsOfItsEncoderAlone) {
+  RnnSeq2SeqOptions o{.vocabulary = 7};
+  const std::string recurrent = io::to_json(o);
+  EXPECT_EQ(recurrent.find("self_attentive"), recurrent.npos);
+  o.encoder = Encoder::self_attentive, o.self_attentive.base = BaseLayer::conv1d;
+  RnnSeq2SeqOptions back;
+  io::from_json(io::to_json(o), back, "config.json");
+  EXPECT_EQ(back.self_attentive.base, BaseLayer::conv1d);
+  // Folders from before there was a choice have no word of it.
+  back = {};
+  io::from_json(R"({"vocabulary": 7, "cell": "lstm", "bidirectional": true})", back, "config.json");
+  EXPECT_EQ(back.encoder, Encoder::recurrent);
+  const std::string error = error_of([&] { io::from_json(R"({"self_attentive": {"taps": 5}})", back, "config.json"); });
+  EXPECT_TRUE(error.starts_with("config.json: unknown key 'self_attentive'")) << error;
+}
+
 TEST(RnnSeq2Seq, SaysWhatDoesNotFit) {
   const auto made = [](const auto& change) {
     RnnSeq2SeqOptions o{.vocabulary = 5, .width = 4};
@@ -252,6 +353,12 @@ TEST(RnnSeq2Seq, SaysWhatDoesNotFit) {
             "rnn_seq2seq: readout is both, expected state where query is none");
   EXPECT_EQ(made([](auto& o) { o.input_feeding = true; }),
             "rnn_seq2seq: input_feeding is on, expected it off where query is not current");
+  EXPECT_EQ(made([](auto& o) { o.encoder = Encoder::self_attentive, o.self_attentive.blocks = 0; }),
+            "rnn_seq2seq: self_attentive.blocks is 0, expected an integer >= 1");
+  EXPECT_EQ(made([](auto& o) {
+              o.encoder = Encoder::self_attentive, o.self_attentive = {.base = BaseLayer::conv1d, .taps = 4};
+            }),
+            "conv1d: taps is 4, expected an odd number");
   Machine machine;
   nn::Pass pass = machine.pass();
   Rng rng(1);

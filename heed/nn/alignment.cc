@@ -5,6 +5,17 @@
 #include "heed/base/error.h"
 
 namespace heed::nn {
+namespace {
+
+// Weights of equal scores are equal.
+Var mean_of_visible(Pass& pass, const Var& x, std::span<const int64_t> lengths, kernels::Mask mask) {
+  ops::AttentionArguments a{.q = Tensor::zeros({x.shape(0), 1, x.shape(2)}, x.dtype()), .k = x, .v = x};
+  if (!lengths.empty()) mask.lengths = kernels::Lengths{lengths};
+  a.options.mask = mask;
+  return ops::reshape(pass, ops::attention(pass, a).out, {x.shape(0), x.shape(2)});
+}
+
+}  // namespace
 
 Alignment::Alignment(Score kind, std::string name, int64_t width, int64_t source_width, Rng& rng)
     : score(kind), path(std::move(name)) {
@@ -68,10 +79,11 @@ ops::AttentiveRecurrenceResult Alignment::recurrence(Pass& pass, const ops::Recu
 }
 
 Var mean_of_tokens(Pass& pass, const Var& x, std::span<const int64_t> lengths) {
-  // Weights of equal scores are equal.
-  ops::AttentionArguments a{.q = Tensor::zeros({x.shape(0), 1, x.shape(2)}, x.dtype()), .k = x, .v = x};
-  if (!lengths.empty()) a.options.mask.lengths = kernels::Lengths{lengths};
-  return ops::reshape(pass, ops::attention(pass, a).out, {x.shape(0), x.shape(2)});
+  return mean_of_visible(pass, x, lengths, {});
+}
+
+Var last_of_tokens(Pass& pass, const Var& x, std::span<const int64_t> lengths) {
+  return mean_of_visible(pass, x, lengths, kernels::Window::bottom_right(0, 0));
 }
 
 }  // namespace heed::nn

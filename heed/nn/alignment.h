@@ -36,7 +36,9 @@ struct Alignment {
   void tell(Pass&, const ops::AttentionArguments&, const Tensor& stats, const AttentionCall&) const;
 };
 
-// The mean [B,width] of the tokens of each row of x [B,T,width]; lengths are borrowed, empty: all.
+// The mean [B,width] of the tokens of each row of x [B,T,width], or the last one of each; zero where a row has none.
+// Lengths are borrowed until the tape has gone back, empty: all.
 Var mean_of_tokens(Pass&, const Var& x, std::span<const int64_t> lengths);
+Var last_of_tokens(Pass&, const Var& x, std::span<const int64_t> lengths);
 
 }  // namespace heed::nn

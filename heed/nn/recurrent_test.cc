@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "heed/base/testing.h"
+#include "heed/nn/alignment.h"
 #include "heed/nn/testing.h"
 
 namespace heed::nn {
@@ -133,6 +134,21 @@ TEST(Recurrent, WhatStandsInPaddingDoesNotMatter) {
     EXPECT_TRUE(testing::same_bits(everything(pass, layer(pass, x, lengths)).value(),
                                    everything(pass, layer(pass, padded, lengths)).value()));
     EXPECT_TRUE(testing::same_bits(conv(pass, x, lengths).value(), conv(pass, padded, lengths).value()));
+  }
+}
+
+TEST(Tokens, TheLastOfEachRowIsItselfToTheBit) {
+  Machine machine;
+  Pass pass = machine.pass();
+  Rng rng(6);
+  const Tensor x = normal({4, 5, 3}, 1, rng);
+  const std::vector<int64_t> lengths{2, 5, 0, 1};
+  const Tensor last = last_of_tokens(pass, x, lengths).value(), end = last_of_tokens(pass, x, {}).value();
+  for (int64_t b = 0; b < 4; ++b) {
+    const Tensor row = x.slice(b, 1).reshaped({5, 3});
+    const int64_t n = lengths[static_cast<size_t>(b)];
+    EXPECT_TRUE(testing::same_bits(last.slice(b, 1), n ? row.slice(n - 1, 1) : Tensor::zeros({1, 3}))) << b;
+    EXPECT_TRUE(testing::same_bits(end.slice(b, 1), row.slice(4, 1))) << b;
   }
 }
 
