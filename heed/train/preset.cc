@@ -18,6 +18,7 @@ constexpr Preset kPresets[] = {
     {"rnn", Task::translate, "GRU encoder and decoder, and one vector between them"},
     {"rnn-attention", Task::translate, "GRUs; the state before a word looks at the source (additive score)"},
     {"rnn-dot", Task::translate, "GRUs; the state after a word looks at the source (dot product)"},
+    {"rnn-self-attention", Task::translate, "GRUs; the source's states attend to each other before they are looked at"},
     {"lm-small", Task::language, "a Transformer that goes on with a text"},
     {"self-attentive", Task::tag, "GRU states that attend to each other; a tag for each word"},
     {"tagger", Task::tag, "a Transformer's encoder; a tag for each word"},
@@ -82,6 +83,11 @@ models::ModelOptions model_options(const Preset& preset, const Vocabularies& n, 
     options = recurrent(models::Query::none, nn::Score::dot, n.source);
   } else if (name == "rnn-attention") {
     options = recurrent(models::Query::previous, nn::Score::additive, n.source);
+  } else if (name == "rnn-self-attention") {
+    options = recurrent(models::Query::previous, nn::Score::additive, n.source);
+    options.rnn_seq2seq.encoder = models::Encoder::self_attentive;
+    options.rnn_seq2seq.self_attentive.base = models::BaseLayer::gru;
+    options.rnn_seq2seq.first_state = models::FirstState::mean;
   } else {
     options = recurrent(models::Query::current, nn::Score::dot, n.source);  // rnn-dot
   }

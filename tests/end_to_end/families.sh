@@ -5,13 +5,20 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 quick=(--threads 1 --batch-tokens 512 --warmup 10 --rate 0.003)
 "$heed" corpus --pairs 1000 --seed 1 --split pairs
 cut -f1 pairs/test.tsv >source.txt
-for preset in rnn rnn-attention rnn-dot; do
+for preset in rnn rnn-attention rnn-dot rnn-self-attention; do
   says 'all steps done after 12 steps' "$heed" train --data pairs/train.tsv --dev pairs/dev.tsv --preset $preset --out $preset --steps 12 "${quick[@]}"
   says '.' "$heed" translate --model $preset --beam 2 --threads 1 source.txt
   says '^all +50 ' "$heed" evaluate --model $preset --data pairs/test.tsv --threads 1
   says 'rnn_seq2seq' "$heed" info $preset
 done
 says '\t(\d+-\d+ ?)+$' "$heed" translate --model rnn-attention --align --threads 1 source.txt
+both=rnn-self-attention  # attention in the encoder, and from the decoder
+says '\t(\d+-\d+ ?)+$' "$heed" translate --model $both --align --threads 1 source.txt
+says 'looks at  \S+ 0\.\d\d' "$heed" explain --model $both --threads 1 "The cat sleeps ."
+says 'encoder\.0\.self\.0  ' "$heed" explain --model $both --word cat --threads 1 "The cat sleeps ."
+says 'encoder\.0\.self\.0 ' "$heed" evaluate --model $both --data pairs/test.tsv --pronouns --threads 1
+says '^all +50 ' "$heed" evaluate --model $both --data pairs/test.tsv --head-off encoder.0.self.0 --threads 1
+says 'self_attentive.base +gru' "$heed" info $both
 says 'all steps done after 14 steps' "$heed" train --resume rnn-attention --steps 14 --threads 1
 
 "$heed" corpus --pairs 1000 --seed 1 --task tag --split tags
