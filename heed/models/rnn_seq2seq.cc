@@ -138,8 +138,9 @@ Var RnnSeq2Seq::run(Pass& pass, const Tensor& ids, const Encoded& source, const 
     nn::Pass feeding = pass;
     GatesAlone gates(pass.observer);
     if (pass.observer && looks_again) feeding.observer = &gates;
-    const auto fed = cross_.recurrence(feeding, cell, source.keys, source.states, call);
-    h = fed.h, context = fed.context, states.back() = {fed.last_h, fed.last_c};
+    const ops::AttentiveRecurrenceArguments a{.recurrence = cell, .keys = source.keys, .values = source.states};
+    const auto fed = cross_.recurrence(feeding, a, call);
+    h = fed.h, context = fed.fed, states.back() = {fed.last_h, fed.last_c};
   } else {
     const ops::RecurrentResult plain = ops::recurrent(pass, cell);
     h = plain.h, states.back() = {plain.last_h, plain.last_c};

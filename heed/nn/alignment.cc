@@ -61,20 +61,14 @@ Var Alignment::operator()(Pass& pass, const Var& x, const Var& keys, const Var& 
   return result.out;
 }
 
-ops::AttentiveRecurrenceResult Alignment::recurrence(Pass& pass, const ops::RecurrentArguments& recurrence,
-                                                     const Var& keys, const Var& source,
+ops::AttentiveRecurrenceResult Alignment::recurrence(Pass& pass, ops::AttentiveRecurrenceArguments a,
                                                      const AttentionCall& call) const {
-  ops::AttentionArguments a = arguments(pass, keys, source, call);
-  const ops::AttentiveRecurrenceResult result = ops::attentive_recurrence(pass, {.recurrence = recurrence,
-                                                                                 .keys = a.k,
-                                                                                 .values = a.v,
-                                                                                 .w_query = pass.use(query.weight),
-                                                                                 .b_query = pass.use(query.bias),
-                                                                                 .w = a.w,
-                                                                                 .head_gate = a.head_gate,
-                                                                                 .attention = a.options});
-  a.q = result.queries;
-  tell(pass, a, result.stats, call);
+  ops::AttentionArguments looked = arguments(pass, a.keys, a.values, call);
+  a.w_query = pass.use(query.weight), a.b_query = pass.use(query.bias);
+  a.w = looked.w, a.head_gate = looked.head_gate, a.attention = looked.options;
+  const ops::AttentiveRecurrenceResult result = ops::attentive_recurrence(pass, a);
+  looked.q = result.queries;
+  tell(pass, looked, result.stats, call);
   return result;
 }
 

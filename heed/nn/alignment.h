@@ -25,9 +25,9 @@ struct Alignment {
   Var keys(Pass&, const Var& source) const;
   // Contexts [B,T,source_width] of x [B,T,width].
   Var operator()(Pass&, const Var& x, const Var& keys, const Var& source, const AttentionCall&) const;
-  // A recurrence that is fed with its contexts: w_ih [G H,I + source_width].
-  ops::AttentiveRecurrenceResult recurrence(Pass&, const ops::RecurrentArguments&, const Var& keys, const Var& source,
-                                            const AttentionCall&) const;
+  // A recurrence that is fed with its contexts, or with what w_feed makes of them. `a` comes with the recurrence, keys,
+  // values and what feeds; how they are looked at is put in here.
+  ops::AttentiveRecurrenceResult recurrence(Pass&, ops::AttentiveRecurrenceArguments a, const AttentionCall&) const;
 
   void visit(auto&& each) { each("query", query), each("key", key), each("w", w); }
 

@@ -7,6 +7,7 @@
 #include "heed/kernels/product.h"
 #include "heed/kernels/reference/attention.h"
 #include "heed/kernels/reference/linear.h"
+#include "heed/ops/attentional_feed.h"
 #include "heed/ops/heads.h"
 #include "heed/ops/recurrent_call.h"
 
@@ -30,12 +31,24 @@ struct SourceGradients {
   Tensor queries, context, keys, values, w, head_gate;  // context: room for it, in f32
 };
 
+// Contexts [B,T,C], where they are kept: fed as they are, or beside the states that they were made of.
+template <class T>
+View<T, 3> contexts_of(const RecurrentCall& call, const FeedCall& feed) {
+  return feed.w ? feed.contexts<T>() : call.context.view<T, 3>();
+}
+
 // Token t of x [B,T,E], as one query or one result each: [B,1,1,E].
 template <class T>
 View<T, 4> token_of(const Tensor& x, int64_t t) {
   if (!x) return {};
   const int64_t tokens = x.shape(1), width = x.shape(2);
   return {x.data<std::remove_const_t<T>>() + t * width, {x.shape(0), 1, 1, width}, {tokens * width, width, width, 1}};
+}
+
+template <class T>
+View<T, 4> token_of(const View<T, 3>& x, int64_t t) {
+  const int64_t width = x.shape(2);
+  return {x.data() + t * x.stride(1), {x.shape(0), 1, 1, width}, {x.stride(0), width, width, 1}};
 }
 
 // Rows [B,E] as [B,1,1,E].
@@ -106,22 +119,23 @@ class Looking<float> final : public kernels::Feedback<float> {
  public:
   // Steps have the same shapes and strides: one plan serves all. Scratch is its own, as the recurrence has the
   // context's.
-  Looking(const Source& source, const SourceGradients& to, const Tensor& context, bool back, Parallel& parallel)
-      : source_(source), to_(to), context_(context), parallel_(parallel) {
-    if (context.shape(1) == 0) return;  // no step will come
-    plan_ = back ? kernels::AttentionPlan::backward(inputs(0), gradients(0, token_of<const float>(context, 0)),
+  Looking(const Source& source, const SourceGradients& to, const View<float, 3>& contexts, bool back,
+          Parallel& parallel)
+      : source_(source), to_(to), contexts_(contexts), parallel_(parallel) {
+    if (contexts.shape(1) == 0) return;  // no step will come
+    plan_ = back ? kernels::AttentionPlan::backward(inputs(0), gradients(0, token_of<const float>(to.context, 0)),
                                                     source.options)
-                 : kernels::AttentionPlan::forward(inputs(0), outputs(0, token_of<float>(context, 0)), source.options);
+                 : kernels::AttentionPlan::forward(inputs(0), outputs(0, token_of(contexts, 0)), source.options);
     workspace_.reserve(plan_.workspace_bytes(parallel.threads()));
     if (!source.w_query) return;
     const View<const float, 2> w = source.w_query.view<const float, 2>();
-    query_ = kernels::PackedWeight(back ? w.transposed(0, 1) : w, DType::f32, parallel);
+    query_ = CachedPanels(back ? w.transposed(0, 1) : w, parallel);
   }
 
   void forward(int64_t t, const View<const float, 2>& h, const View<float, 2>& context) noexcept override {
     const View<float, 2> q = rows_of<float>(source_.queries, t);
     if (source_.w_query) {
-      kernels::project(h, query_, q, {.b = source_.b_query.view<const float, 1>()}, parallel_);
+      kernels::project(h, query_.weight, q, {.b = source_.b_query.view<const float, 1>()}, parallel_);
     } else {
       for (int64_t b = 0; b < h.shape(0); ++b) std::copy_n(h.at(b), h.shape(1), q.at(b));
     }
@@ -135,7 +149,7 @@ class Looking<float> final : public kernels::Feedback<float> {
     kernels::attention_backward(plan_, inputs(t), gradients(t, token_of<const float>(to_.context, t)), workspace_,
                                 parallel_);
     const View<const float, 2> dq = rows_of<const float>(to_.queries, t);
-    if (source_.w_query) return kernels::project(dq, query_, dh, {.add = true}, parallel_);
+    if (source_.w_query) return kernels::project(dq, query_.weight, dh, {.add = true}, parallel_);
     for (int64_t b = 0; b < dh.shape(0); ++b) {
       for (int64_t j = 0; j < dh.shape(1); ++j) dh(b, j) += dq(b, j);
     }
@@ -158,7 +172,7 @@ class Looking<float> final : public kernels::Feedback<float> {
     return {.out = context, .stats = stats<float>(t)};
   }
   kernels::AttentionGradients gradients(int64_t t, const View<const float, 4>& d_context) const {
-    return {.out = token_of<const float>(context_, t),
+    return {.out = token_of(contexts_, t),
             .stats = stats<const float>(t),
             .d_out = d_context,
             .dq = token_of<float>(to_.queries, t),
@@ -170,11 +184,11 @@ class Looking<float> final : public kernels::Feedback<float> {
 
   const Source& source_;
   const SourceGradients& to_;
-  const Tensor& context_;
+  const View<float, 3> contexts_;
   Parallel& parallel_;
   kernels::AttentionPlan plan_;
   Workspace workspace_;
-  kernels::PackedWeight query_;
+  CachedPanels query_;
 };
 
 // The states before each token, [B T,H]: h0, and then h but for its last.
@@ -190,22 +204,21 @@ Tensor states_before(const RecurrentCall& call) {
   return before;
 }
 
-// The projection of all queries: its weight's gradient is one product.
-void query_back(const RecurrentCall& call, const Source& source, const Tensor& d_queries, const Backward& backward) {
-  if (!backward.wants(8) && !backward.wants(9)) return;
-  const Tensor before = states_before(call);
-  if (source.in_double()) {
-    return reference::linear_backward({before.view<const double, 2>(), source.w_query.view<const double, 2>(), {}},
-                                      {.dy = d_queries.view<const double, 2>(),
-                                       .dw = backward.to(8).view<double, 2>(),
-                                       .db = backward.to(9).view<double, 1>()},
+// A projection of all tokens, y = x w^T + b: the gradients of its weights are one product. They are inputs i and i + 1.
+void weights_back(const Tensor& x, const Tensor& w, const Tensor& dy, size_t i, const Backward& backward) {
+  if (x.dtype() == DType::f64) {
+    return reference::linear_backward({x.view<const double, 2>(), w.view<const double, 2>(), {}},
+                                      {.dy = dy.view<const double, 2>(),
+                                       .dw = backward.to(i).view<double, 2>(),
+                                       .db = backward.to(i + 1).view<double, 1>()},
                                       kernels::Activation::none);
   }
-  const View<const float, 2> dy = d_queries.view<const float, 2>();
-  backward.workspace().reserve(kernels::linear_backward_bytes(dy.shape(0), dy.shape(1), kernels::Activation::none));
-  kernels::linear_backward({before.view<const float, 2>(), source.w_query.view<const float, 2>(), {}},
-                           {.dy = dy, .dw = backward.to(8).view<float, 2>(), .db = backward.to(9).view<float, 1>()},
-                           kernels::Activation::none, backward.workspace(), backward.parallel());
+  const View<const float, 2> rows = dy.view<const float, 2>();
+  backward.workspace().reserve(kernels::linear_backward_bytes(rows.shape(0), rows.shape(1), kernels::Activation::none));
+  kernels::linear_backward(
+      {x.view<const float, 2>(), w.view<const float, 2>(), {}},
+      {.dy = rows, .dw = backward.to(i).view<float, 2>(), .db = backward.to(i + 1).view<float, 1>()},
+      kernels::Activation::none, backward.workspace(), backward.parallel());
 }
 
 template <class T>
@@ -218,40 +231,63 @@ kernels::RecurrentGradients<T> gradients_of(const RecurrentCall& call, const Bac
   return grad;
 }
 
-// The record's inputs from 8 on are w_query, b_query, keys, values, w and head_gate.
-void go_back(const RecurrentCall& call, const Source& source, const Backward& backward) {
+// The record's inputs from 8 on are w_query, b_query, keys, values, w, head_gate, w_feed and b_feed.
+void go_back(const RecurrentCall& call, const Source& source, const FeedCall& feed, const Backward& backward) {
+  const int64_t B = call.h.shape(0), T = call.h.shape(1);
+  const auto room = [&](const Shape& shape) { return Tensor::uninitialised(shape, call.h.dtype()); };
   const SourceGradients to{Tensor::zeros_like(source.queries),
-                           Tensor::like(call.context),
+                           room({B, T, source.values.shape(2)}),
                            backward.to(10),
                            backward.to(11),
                            backward.to(12),
                            backward.to(13)};
+  FeedGradients to_feed;
+  if (feed.w) to_feed = {Tensor::like(call.context), room({B, feed.pairs.shape(2)})};
   if (source.in_double()) {
     Looking<double> looking(source, to);
-    call.backward(gradients_of<double>(call, backward), &looking);
+    AttentionalFeed<double> feeding(feed, to_feed, looking, backward.parallel());
+    call.backward(gradients_of<double>(call, backward), feeding.feedback());
   } else {
-    Looking<float> looking(source, to, call.context, true, backward.parallel());
-    call.backward(gradients_of<float>(call, backward), &looking, backward.workspace(), backward.parallel());
+    Looking<float> looking(source, to, contexts_of<float>(call, feed), true, backward.parallel());
+    AttentionalFeed<float> feeding(feed, to_feed, looking, backward.parallel());
+    call.backward(gradients_of<float>(call, backward), feeding.feedback(), backward.workspace(), backward.parallel());
   }
-  query_back(call, source, to.queries, backward);
+  if (backward.wants(8) || backward.wants(9)) {
+    weights_back(states_before(call), source.w_query, to.queries, 8, backward);
+  }
+  if (backward.wants(14) || backward.wants(15)) weights_back(feed.pairs, feed.w, to_feed.sums, 14, backward);
+}
+
+// How wide what goes into the cell beside x is.
+int64_t fed_width(const char* op, const AttentiveRecurrenceArguments& a) {
+  if (!a.w_feed && a.b_feed) refuse(op, "b_feed came without w_feed, expected both or none");
+  if (!a.w_feed) return a.values.shape(2);
+  check_rows(op, "w_feed", a.w_feed);
+  if (a.w_feed.shape(0) < 1) {
+    refuse(op, "w_feed has shape " + to_string(a.w_feed.shape()) + ", expected 1 row or more");
+  }
+  return a.w_feed.shape(0);
 }
 
 void check(const AttentiveRecurrenceArguments& a) {
   constexpr const char* op = "attentive recurrence";
   check_sequences(op, "values", a.values, {});
   check_sequences(op, "keys", a.keys, {});
-  check_recurrent(op, a.recurrence, a.values.shape(2));
+  const int64_t F = fed_width(op, a), C = a.values.shape(2);
+  check_recurrent(op, a.recurrence, F);
   const int64_t B = a.recurrence.x.shape(0), H = a.recurrence.w_hh.shape(1), A = a.keys.shape(2);
   check_shape(op, "keys", a.keys, {B, a.values.shape(1), A});
-  check_shape(op, "values", a.values, {B, a.keys.shape(1), a.values.shape(2)});
+  check_shape(op, "values", a.values, {B, a.keys.shape(1), C});
   if (a.w_query) check_shape(op, "w_query", a.w_query, {A, H});
   if (!a.w_query && A != H) check_shape(op, "keys", a.keys, {B, a.keys.shape(1), H});
   if (a.b_query) check_shape(op, "b_query", a.b_query, {A});
   if (a.w) check_shape(op, "w", a.w, {1, A});
+  if (a.w_feed) check_shape(op, "w_feed", a.w_feed, {F, H + C});
+  if (a.b_feed) check_shape(op, "b_feed", a.b_feed, {F});
   if (a.head_gate) check_shape(op, "head_gate", a.head_gate, {1});
   const std::pair<const char*, const Var*> all[] = {
-      {"keys", &a.keys},       {"values", &a.values}, {"w_query", &a.w_query},
-      {"b_query", &a.b_query}, {"w", &a.w},           {"head_gate", &a.head_gate}};
+      {"keys", &a.keys}, {"values", &a.values}, {"w_query", &a.w_query}, {"b_query", &a.b_query},
+      {"w", &a.w},       {"w_feed", &a.w_feed}, {"b_feed", &a.b_feed},   {"head_gate", &a.head_gate}};
   for (const auto& [name, x] : all) check_dtype(op, name, *x, a.recurrence.x.dtype());
   if (a.recurrence.options.reverse || !a.recurrence.lengths.empty()) {
     refuse(op, "a recurrence with lengths, or in reverse, came, expected one forward over all tokens");
@@ -264,8 +300,10 @@ void check(const AttentiveRecurrenceArguments& a) {
 AttentiveRecurrenceResult attentive_recurrence(const Context& context, const AttentiveRecurrenceArguments& a) {
   check(a);
   const RecurrentArguments& r = a.recurrence;
-  const int64_t B = r.x.shape(0), T = r.x.shape(1);
-  const RecurrentCall call(r, a.values.shape(2));
+  const int64_t B = r.x.shape(0), T = r.x.shape(1), H = r.w_hh.shape(1), C = a.values.shape(2);
+  const RecurrentCall call(r, a.w_feed ? a.w_feed.shape(0) : C);
+  FeedCall feed{a.w_feed.value(), a.b_feed.value(), call.context, {}, H};
+  if (feed.w) feed.pairs = Tensor::uninitialised({B, T, H + C}, r.x.dtype());
   Source source{a.keys.value(),
                 a.values.value(),
                 a.w_query.value(),
@@ -277,26 +315,29 @@ AttentiveRecurrenceResult attentive_recurrence(const Context& context, const Att
                 {}};
   source.queries = Tensor::uninitialised({B, T, source.width()}, r.x.dtype());
   const SourceGradients none;
+  const FeedGradients none_fed;
   if (source.in_double()) {
     Looking<double> looking(source, none);
-    call.forward(&looking);
+    AttentionalFeed<double> feeding(feed, none_fed, looking, context.parallel);
+    call.forward(feeding.feedback());
   } else {
     source.stats = Tensor::uninitialised({B, 1, T, 2});
-    Looking<float> looking(source, none, call.context, false, context.parallel);
-    call.forward(&looking, context.workspace, context.parallel);
+    Looking<float> looking(source, none, contexts_of<float>(call, feed), false, context.parallel);
+    AttentionalFeed<float> feeding(feed, none_fed, looking, context.parallel);
+    call.forward(feeding.feedback(), context.workspace, context.parallel);
   }
-  const std::array<Var, 14> inputs{r.x,  r.w_ih,    r.w_hh,    r.b_ih, r.b_hh,   r.peepholes, r.h0,
-                                   r.c0, a.w_query, a.b_query, a.keys, a.values, a.w,         a.head_gate};
+  const std::array<Var, 16> inputs{r.x,       r.w_ih,    r.w_hh, r.b_ih,   r.b_hh, r.peepholes, r.h0,     r.c0,
+                                   a.w_query, a.b_query, a.keys, a.values, a.w,    a.head_gate, a.w_feed, a.b_feed};
   const bool tracked = std::any_of(inputs.begin(), inputs.end(), [](const Var& x) { return x.tracked(); });
   AttentiveRecurrenceResult result{call.h, call.context, call.last_h, call.last_c, source.queries, source.stats};
   if (!context.tape || !tracked) return result;
-  const auto back = [call, source](const Backward& backward) { go_back(call, source, backward); };
+  const auto back = [call, source, feed](const Backward& backward) { go_back(call, source, feed, backward); };
   if (call.last_c) {
     const auto vars = context.tape->record<4>(inputs, {call.h, call.context, call.last_h, call.last_c}, back);
-    result.h = vars[0], result.context = vars[1], result.last_h = vars[2], result.last_c = vars[3];
+    result.h = vars[0], result.fed = vars[1], result.last_h = vars[2], result.last_c = vars[3];
   } else {
     const auto vars = context.tape->record<3>(inputs, {call.h, call.context, call.last_h}, back);
-    result.h = vars[0], result.context = vars[1], result.last_h = vars[2];
+    result.h = vars[0], result.fed = vars[1], result.last_h = vars[2];
   }
   return result;
 }

@@ -4,22 +4,25 @@
 // record on the tape: keys come projected, and the gradients of weights are one large product each.
 //
 //   c_t = sum_s softmax_s(f(q_t, k_s)) v_s,   q_t = w_query h_{t-1} + b_query,   h_t = cell([x_t ; c_t], h_{t-1})
+//
+// With w_feed it is Luong's: tanh(w_feed [h_{t-1} ; c_t] + b_feed) goes into the cell in place of c_t.
 #include "heed/kernels/attention/attention.h"
 #include "heed/ops/recurrent.h"
 
 namespace heed::ops {
 
 struct AttentiveRecurrenceArguments {
-  RecurrentArguments recurrence{};        // w_ih is [G H,I + C]; forward, without lengths
+  RecurrentArguments recurrence{};        // w_ih is [G H,I + C], or [G H,I + F]; forward, without lengths
   Var keys{}, values{};                   // [B,S,A]  [B,S,C]
   Var w_query{}, b_query{};               // [A,H]  [A]; empty: the state is the query, A = H
   Var w{};                                // [1,A]: the additive score w . tanh(q + k); empty: the product q . k
+  Var w_feed{}, b_feed{};                 // [F,H + C]  [F]; empty: contexts are fed as they are
   Var head_gate{};                        // [1]
   kernels::AttentionOptions attention{};  // without dropout; what it borrows lives until the tape has gone back
 };
 
 struct AttentiveRecurrenceResult {
-  Var h, context;         // [B,T,H]  [B,T,C]
+  Var h, fed;             // [B,T,H]  [B,T,C], or [B,T,F]: what went into the cell beside x
   Var last_h, last_c;     // [B,H]; last_c of an LSTM
   Tensor queries, stats;  // [B,T,A]  [B,1,T,2], for observers; stats empty in f64
 };
