@@ -26,6 +26,12 @@ void check(const RnnSeq2SeqOptions& o) {
   if (o.input_feeding && o.query != Query::current) {
     refuse("input_feeding is on, expected it off where query is not current");
   }
+  if (o.feed == Feed::attentional && !o.input_feeding) {
+    refuse("feed is attentional, expected input_feeding to be on");
+  }
+  if (o.feed == Feed::attentional && o.readout != Readout::both) {
+    refuse("feed is attentional, expected context where readout is not both: nothing is read out of both to be fed");
+  }
 }
 
 nn::RecurrentOptions layers_of(const RnnSeq2SeqOptions& o, int64_t layers, bool bidirectional) {
@@ -138,7 +144,8 @@ Var RnnSeq2Seq::run(Pass& pass, const Tensor& ids, const Encoded& source, const 
     nn::Pass feeding = pass;
     GatesAlone gates(pass.observer);
     if (pass.observer && looks_again) feeding.observer = &gates;
-    const ops::AttentiveRecurrenceArguments a{.recurrence = cell, .keys = source.keys, .values = source.states};
+    ops::AttentiveRecurrenceArguments a{.recurrence = cell, .keys = source.keys, .values = source.states};
+    if (o.feed == Feed::attentional) a.w_feed = pass.use(readout_.weight), a.b_feed = pass.use(readout_.bias);
     const auto fed = cross_.recurrence(feeding, a, call);
     h = fed.h, context = fed.fed, states.back() = {fed.last_h, fed.last_c};
   } else {

@@ -13,7 +13,10 @@
 //   query: none      the first state is all the decoder knows of the source
 //          previous  the state before a token looks at the source, and its context goes into the cell with the token
 //          current   the state after a token looks at the source; a whole sequence at once, unless input_feeding puts
-//                    the context of the state before into the cell as well
+//                    what the state before has found into the cell as well: its context, or the attentional vector
+//                    tanh(W [h ; c] + b) that is read out of it, as Luong et al. do
+//
+// Before the first token it is the first state that has looked; Luong et al. feed zeros there.
 //
 //   RnnSeq2Seq model({.vocabulary = V, .width = 256, .query = Query::previous}, rng);
 //   const Var logits = model.decode(pass, target, model.encode(pass, source), source);
@@ -33,6 +36,7 @@ namespace heed::models {
 enum class Encoder : uint8_t { recurrent, self_attentive };
 enum class Query : uint8_t { none, previous, current };
 enum class FirstState : uint8_t { last, mean, learned };
+enum class Feed : uint8_t { context, attentional };
 enum class Readout : uint8_t { state, context, both };
 
 constexpr auto enum_names(Encoder) {
@@ -46,6 +50,9 @@ constexpr auto enum_names(Query) {
 constexpr auto enum_names(FirstState) {
   return std::to_array<EnumName<FirstState>>(
       {{"last", FirstState::last}, {"mean", FirstState::mean}, {"learned", FirstState::learned}});
+}
+constexpr auto enum_names(Feed) {
+  return std::to_array<EnumName<Feed>>({{"context", Feed::context}, {"attentional", Feed::attentional}});
 }
 constexpr auto enum_names(Readout) {
   return std::to_array<EnumName<Readout>>(
@@ -64,7 +71,8 @@ struct RnnSeq2SeqOptions {
   FirstState first_state{FirstState::last};
   Query query{Query::previous};
   nn::Score score{nn::Score::additive};
-  bool input_feeding{false};  // of query: current; previous always feeds
+  bool input_feeding{false};  // of query: current; previous always feeds its context
+  Feed feed{Feed::context};   // of input_feeding; attentional: what is read out, where that is of both
   Readout readout{Readout::both};
   bool tied{false};  // the output projection is the target's table of embeddings
   float dropout{0.1f};
@@ -85,7 +93,8 @@ struct RnnSeq2SeqOptions {
     field("first_state", o.first_state, "what the decoder begins from");
     field("query", o.query, "which state looks at the source; none: a fixed context");
     field("score", o.score, "of attention");
-    field("input_feeding", o.input_feeding, "contexts go into the cell, for query current");
+    field("input_feeding", o.input_feeding, "what a state has found goes into the next cell, for query current");
+    if (o.input_feeding) field("feed", o.feed, "what goes there: the context, or what is read out of both");
     field("readout", o.readout, "what the next token is told from");
     field("tied", o.tied, "output projection and embeddings are one matrix");
     field("dropout", o.dropout, "of embeddings, between layers, and of what is read out", Range::from_below(0, 1));

@@ -27,7 +27,7 @@ std::vector<RnnSeq2SeqOptions> every_variant() {
     RnnSeq2SeqOptions o{.vocabulary = testing::kVocabulary, .width = 4, .query = query, .score = score};
     o.input_feeding = feeding;
     o.cell = static_cast<nn::Cell>(turn % 3);
-    o.first_state = static_cast<FirstState>(turn / 2 % 3);
+    o.first_state = static_cast<FirstState>(turn / 4 % 3);
     o.bidirectional = turn % 2 == 0;
     o.layers = turn % 4 == 1 ? 2 : 1;
     o.tied = turn % 3 == 0;
@@ -44,15 +44,22 @@ std::vector<RnnSeq2SeqOptions> every_variant() {
     for (int again = 0; again < 2; ++again) add(Query::previous, score.value, false);
     add(Query::current, score.value, false);
     add(Query::current, score.value, true);
+    RnnSeq2SeqOptions& luong = add(Query::current, score.value, true);
+    luong.readout = Readout::both, luong.feed = Feed::attentional;
   }
   for (const auto& base : enum_names(BaseLayer{})) {
     for (const auto& score : enum_names(nn::Score{})) {
-      const auto query = static_cast<Query>(turn % 5 == 0 ? 0 : 1 + turn % 2);
-      RnnSeq2SeqOptions& o = add(query, static_cast<nn::Score>(turn / 3 % 4), query == Query::current && turn % 3 == 0);
+      constexpr Query kQueries[] = {Query::previous, Query::current, Query::none, Query::current, Query::current};
+      const Query query = kQueries[turn % 5];
+      const bool feeding = query == Query::current && turn % 4 > 0;
+      RnnSeq2SeqOptions& o = add(query, static_cast<nn::Score>(turn / 3 % 4), feeding);
       o.encoder = Encoder::self_attentive;
-      o.self_attentive = {.base = base.value, .blocks = 1 + turn % 2, .attention = turn % 7 > 0, .score = score.value};
+      o.self_attentive = {.base = base.value, .blocks = 2 - turn / 2 % 2, .score = score.value};
+      if (feeding && turn % 4 > 1) o.readout = Readout::both, o.feed = Feed::attentional;
     }
   }
+  all.push_back(all.back());  // what attention adds can be left out
+  all.back().self_attentive.attention = false;
   return all;
 }
 
@@ -63,18 +70,19 @@ std::string text_of(const AttentiveBlocksOptions& o) {
 std::string text_of(const RnnSeq2SeqOptions& o) {
   return label(o.cell) + "_query_" + label(o.query) + (o.query == Query::none ? "" : "_" + label(o.score)) +
          (o.encoder == Encoder::recurrent ? "" : "_encoder_" + text_of(o.self_attentive)) +
-         (o.input_feeding ? "_fed" : "") + "_readout_" + label(o.readout) + "_first_" + label(o.first_state) +
-         (o.bidirectional ? "_both_ways" : "") + (o.layers > 1 ? "_layers" : "") + (o.tied ? "_tied" : "") +
-         (o.source_vocabulary ? "_sources" : "");
+         (o.input_feeding ? "_fed_" + label(o.feed) : "") + "_readout_" + label(o.readout) + "_first_" +
+         label(o.first_state) + (o.bidirectional ? "_both_ways" : "") + (o.layers > 1 ? "_layers" : "") +
+         (o.tied ? "_tied" : "") + (o.source_vocabulary ? "_sources" : "");
 }
 
 // That follow each other there and back, through the longest way: each token of source and target, each layer, with
 // sums over inputs and states (8), gates (16), keys (4) and scores (4); the readout and the output.
 double additions_of(const RnnSeq2SeqOptions& o, int64_t S, int64_t T) {
   const double decoder = 2.0 * static_cast<double>((S + T) * o.layers) * (8 + 4 + 16 + 8 + 10) + 60;
-  if (o.encoder == Encoder::recurrent) return decoder;
+  const double fed = o.feed == Feed::attentional ? 2.0 * static_cast<double>(T) * (8 + 4 + 10) : 0;
+  if (o.encoder == Encoder::recurrent) return decoder + fed;
   // Each token and block of an encoder whose states attend, as in the test of self_attentive.
-  return decoder + 2.0 * static_cast<double>(S * o.self_attentive.blocks) * (12 + 16 + 12 + 10) * 2;
+  return decoder + fed + 2.0 * static_cast<double>(S * o.self_attentive.blocks) * (12 + 16 + 12 + 10) * 2;
 }
 
 Var run(const RnnSeq2Seq& model, nn::Pass& pass, const Batch& batch) {
@@ -277,8 +285,12 @@ TEST(RnnSeq2Seq, DotAttentionIsParameterFreeAttention) {
 
 // Wide enough that there is work for several threads.
 TEST(RnnSeq2Seq, HasTheSameBitsOnAnyNumberOfThreads) {
-  for (const nn::Cell cell : {nn::Cell::gru, nn::Cell::lstm}) {
-    RnnSeq2SeqOptions o{.vocabulary = 50, .cell = cell, .width = 64, .layers = 2};
+  std::vector<RnnSeq2SeqOptions> wide(4, {.vocabulary = 50, .width = 64, .layers = 2});
+  wide[1].cell = nn::Cell::lstm;
+  wide[2].encoder = Encoder::self_attentive, wide[2].self_attentive.base = BaseLayer::conv1d;
+  wide[3].query = Query::current, wide[3].input_feeding = true, wide[3].feed = Feed::attentional;
+  for (const RnnSeq2SeqOptions& o : wide) {
+    SCOPED_TRACE(text_of(o));
     Rng rng(4);
     RnnSeq2Seq model(o, rng);
     const ParameterStore store(model);
@@ -323,6 +335,45 @@ TEST(RnnSeq2Seq, ASelfAttentiveEncoderIsTheBlocksAndAProjection) {
   }
 }
 
+// Luong's decoder, token by token: what is read out after a token, without the output layer, stands beside the next.
+TEST(RnnSeq2Seq, WhatIsReadOutIsWhatIsFed) {
+  Machine machine;
+  nn::Pass pass = machine.pass();
+  Rng rng(6);
+  constexpr int64_t W = 4, T = 5;
+  RnnSeq2SeqOptions o{.vocabulary = 7, .width = W, .query = Query::current, .score = nn::Score::dot};
+  o.input_feeding = true, o.feed = Feed::attentional;
+  RnnSeq2Seq model(o, rng);
+  const ParameterStore store(model);
+  testing::scatter(store, 6);
+  const Batch batch(o, 2, 4, T, rng);
+  const Tensor whole = run(model, pass, batch).value();
+
+  const auto value = [&](const std::string& name) { return Var(store.find(name)->value); };
+  const RnnSeq2Seq::Encoded encoded = model.encode(pass, batch.source);
+  const nn::AttentionCall call{nn::AttentionRole::cross, lengths_mask(batch.source)};
+  const nn::Alignment cross(nn::Score::dot, "decoder.cross", W, W, rng);
+  const auto read_out = [&](const Var& h) {
+    const Var looking = ops::reshape(pass, h, {2, 1, W});
+    const Var both[] = {h, ops::reshape(pass, cross(pass, looking, encoded.keys, encoded.states, call), {2, W})};
+    return ops::linear(pass, ops::concat(pass, both), value("readout.weight"), value("readout.bias"),
+                       nn::Activation::tanh);
+  };
+  Var h = encoded.begin[0].h, fed = read_out(h);
+  for (int64_t t = 0; t < T; ++t) {
+    const Var token = ops::embedding(pass, value("embedding.weight"), columns_of(batch.target.ids, t, t + 1), 2);
+    const Var parts[] = {ops::reshape(pass, token, {2, W}), fed};
+    ops::RecurrentArguments cell{.x = ops::reshape(pass, ops::concat(pass, parts), {2, 1, 2 * W})};
+    cell.w_ih = value("decoder_top.w_ih"), cell.w_hh = value("decoder_top.w_hh");
+    cell.b_ih = value("decoder_top.b_ih"), cell.b_hh = value("decoder_top.b_hh");
+    cell.h0 = h, cell.options.cell = nn::Cell::gru;
+    h = ops::recurrent(pass, cell).last_h, fed = read_out(h);
+    const Var logits = ops::linear(pass, fed, value("output.weight"), value("output.bias"));
+    EXPECT_LE(deviation(row_of(whole, t), logits.value().reshaped({2, 1, 7})), additions_of(o, 4, T) * testing::kUnit)
+        << "token " << t;
+  }
+}
+
 TEST(RnnSeq2Seq, AConfigHasTheOptionsOfItsEncoderAlone) {
   RnnSeq2SeqOptions o{.vocabulary = 7};
   const std::string recurrent = io::to_json(o);
@@ -335,6 +386,8 @@ TEST(RnnSeq2Seq, AConfigHasTheOptionsOfItsEncoderAlone) {
   back = {};
   io::from_json(R"({"vocabulary": 7, "cell": "lstm", "bidirectional": true})", back, "config.json");
   EXPECT_EQ(back.encoder, Encoder::recurrent);
+  io::from_json(R"({"query": "current", "input_feeding": true})", back, "config.json");
+  EXPECT_EQ(back.feed, Feed::context);
   const std::string error = error_of([&] { io::from_json(R"({"self_attentive": {"taps": 5}})", back, "config.json"); });
   EXPECT_TRUE(error.starts_with("config.json: unknown key 'self_attentive'")) << error;
 }
@@ -353,6 +406,14 @@ TEST(RnnSeq2Seq, SaysWhatDoesNotFit) {
             "rnn_seq2seq: readout is both, expected state where query is none");
   EXPECT_EQ(made([](auto& o) { o.input_feeding = true; }),
             "rnn_seq2seq: input_feeding is on, expected it off where query is not current");
+  EXPECT_EQ(made([](auto& o) { o.feed = Feed::attentional; }),
+            "rnn_seq2seq: feed is attentional, expected input_feeding to be on");
+  EXPECT_EQ(made([](auto& o) {
+              o.query = Query::current, o.input_feeding = true, o.feed = Feed::attentional;
+              o.readout = Readout::context;
+            }),
+            "rnn_seq2seq: feed is attentional, expected context where readout is not both: nothing is read out of both "
+            "to be fed");
   EXPECT_EQ(made([](auto& o) { o.encoder = Encoder::self_attentive, o.self_attentive.blocks = 0; }),
             "rnn_seq2seq: self_attentive.blocks is 0, expected an integer >= 1");
   EXPECT_EQ(made([](auto& o) {
