@@ -35,22 +35,69 @@ struct Order {
   int64_t row(int64_t p) const { return p % kStreams * jump + p / kStreams * step; }
 };
 
-// Asks for what will be read a few rows later in the same stream. Addresses past the end are harmless.
+constexpr int64_t kAhead = 4;  // rows of a stream, from the one that is read to the one that is asked for
+
+// Where the row of each place stands: evenly spaced ...
 template <class T>
-HWY_INLINE void prefetch_row(RowsOf<T> rows, int64_t row, int64_t columns) {
-  constexpr int64_t kAhead = 4, kLine = 64 / sizeof(T);
-  for (int64_t c = 0; c < columns; c += kLine) hwy::Prefetch(rows.row(row + kAhead) + c);
+struct EvenPlaces {
+  using Element = T;
+  RowsOf<T> rows;
+  Order order;
+  const T* at(int64_t p) const { return rows.row(order.row(p)); }
+  const T* ahead(int64_t p) const { return rows.row(order.row(p) + kAhead); }  // past the end: harmless, not read
+  EvenPlaces from_column(int64_t c) const { return {{rows.data + c, rows.stride}, order}; }
+};
+
+// ... or anywhere, as a list says.
+template <class T>
+struct ListedPlaces {
+  using Element = T;
+  static constexpr int64_t kMost = DecodeScratch::kKeys;
+  const T* const* rows;  // with kStreams * kAhead more at the end, which are asked for and not read
+  int64_t column;
+  const T* at(int64_t p) const { return rows[p] + column; }
+  const T* ahead(int64_t p) const { return rows[p + kStreams * kAhead] + column; }
+  ListedPlaces from_column(int64_t c) const { return {rows, column + c}; }
+};
+
+// The list of rows in blocks: `each` rows of `streams` streams, which begin `apart` rows from each other.
+template <class T>
+class RowList {
+ public:
+  ListedPlaces<T> fill(const KvView& kv, int64_t b, int64_t h, int64_t first, int64_t apart, int64_t streams,
+                       int64_t each) {
+    for (int64_t stream = 0; stream < streams; ++stream) {
+      for (int64_t i = 0, run; i < each; i += run) {
+        const int64_t key = first + stream * apart + i;
+        run = kv.run(key, each - i);
+        const RowsOf<T> rows = stored_rows<T>(kv, b, h, key);
+        for (int64_t j = 0; j < run; ++j) rows_[(i + j) * streams + stream] = rows.row(j);
+      }
+    }
+    const int64_t count = streams * each;
+    std::fill_n(rows_ + count, kStreams * kAhead, rows_[count - 1]);
+    return {rows_, 0};
+  }
+
+ private:
+  const T* rows_[ListedPlaces<T>::kMost + kStreams * kAhead];
+};
+
+// Asks for what will be read a few rows later in the same stream.
+template <class T>
+HWY_INLINE void prefetch_row(const T* row, int64_t columns) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t c = 0; c < columns; c += kLine) hwy::Prefetch(row + c);
 }
 
 // scores[i] = q . k_i for the R rows from place p on, R a multiple of four; q is padded with zeros.
-template <int R, class T>
-HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, RowsOf<T> k, Order order, int64_t p, int64_t D,
-                         float* scores) {
-  const T* HWY_RESTRICT row[R];
+template <int R, class Places>
+HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, const Places& k, int64_t p, int64_t D, float* scores) {
+  const typename Places::Element* HWY_RESTRICT row[R];
   V acc[R];
   for (int r = 0; r < R; ++r) {
-    row[r] = k.row(order.row(p + r));
-    prefetch_row(k, order.row(p + r), D);
+    row[r] = k.at(p + r);
+    prefetch_row(k.ahead(p + r), D);
     acc[r] = hn::Zero(d);
   }
   int64_t c = 0;
@@ -81,17 +128,17 @@ HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, RowsOf<T> k, Order or
 constexpr float kLeftOut = -1;
 
 // out <- keep * out + sum_p weights[p] v_p over C vectors of columns; `left` columns are real.
-template <int C, class T>
-HWY_INLINE void mix_rows(F d, RowsOf<T> v, Order order, int64_t keys, int64_t left, const float* HWY_RESTRICT weights,
+template <int C, class Places>
+HWY_INLINE void mix_rows(F d, const Places& v, int64_t keys, int64_t left, const float* HWY_RESTRICT weights,
                          float keep, float* HWY_RESTRICT out) {
   V acc[C];
   for (int c = 0; c < C; ++c) acc[c] = hn::Mul(hn::Set(d, keep), hn::Load(d, out + c * kLanes));
   for (int64_t p = 0; p < keys; ++p) {
     if (weights[p] == kLeftOut) continue;
-    const T* HWY_RESTRICT row = v.row(order.row(p));
+    const typename Places::Element* HWY_RESTRICT row = v.at(p);
     const V w = hn::Set(d, weights[p]);
     if (left >= C * kLanes) {
-      prefetch_row(v, order.row(p), C * kLanes);
+      prefetch_row(v.ahead(p), C * kLanes);
       for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, load_wide(d, row + c * kLanes), acc[c]);
     } else {
       for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, load_part(d, row + c * kLanes, left - c * kLanes), acc[c]);
@@ -141,24 +188,23 @@ struct DecodeRow {
   float &max, &sum;
   float* out;
 
-  // The scores of `keys` keys, which stand `at` places after the block's first.
-  template <class T>
-  HWY_INLINE void score(F d, RowsOf<T> k, Order order, int64_t at, int64_t keys) const {
-    float* to = scores + at;
+  // The scores of `keys` keys.
+  template <class Places>
+  HWY_INLINE void score(F d, const Places& k, int64_t keys) const {
     int64_t i = 0;
     if (w) {
       for (; i + 2 <= keys; i += 2) {
-        const T* const rows[] = {k.row(i), k.row(i + 1)};
-        additive_dot(d, q, rows, w, s.D, to + i);
+        const typename Places::Element* const rows[] = {k.at(i), k.at(i + 1)};
+        additive_dot(d, q, rows, w, s.D, scores + i);
       }
       for (; i < keys; ++i) {
-        const T* const rows[] = {k.row(i)};
-        additive_dot(d, q, rows, w, s.D, to + i);
+        const typename Places::Element* const rows[] = {k.at(i)};
+        additive_dot(d, q, rows, w, s.D, scores + i);
       }
       return;
     }
-    for (; i + 8 <= keys; i += 8) dot_rows<8>(d, q, k, order, i, s.D, to + i);
-    for (; i < keys; ++i) dot_rows<1>(d, q, k, order, i, s.D, to + i);
+    for (; i + 8 <= keys; i += 8) dot_rows<8>(d, q, k, i, s.D, scores + i);
+    for (; i < keys; ++i) dot_rows<1>(d, q, k, i, s.D, scores + i);
   }
 
   // The scores of a block become weights; returns what becomes of the output so far. In stages the keys have to be in
@@ -184,18 +230,16 @@ struct DecodeRow {
   }
 
   // What the values of `keys` keys give to the output, which counts `keep` times from now on.
-  template <class T>
-  HWY_INLINE void mix(F d, RowsOf<T> v, Order order, int64_t at, int64_t keys, float keep) const {
+  template <class Places>
+  HWY_INLINE void mix(F d, const Places& v, int64_t keys, float keep) const {
     int64_t c = 0;
     for (; c + 8 * kLanes <= s.Dv; c += 8 * kLanes) {
-      mix_rows<8>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores + at, keep, out + c);
+      mix_rows<8>(d, v.from_column(c), keys, s.Dv - c, scores, keep, out + c);
     }
     for (; c + 4 * kLanes <= s.Dv; c += 4 * kLanes) {
-      mix_rows<4>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores + at, keep, out + c);
+      mix_rows<4>(d, v.from_column(c), keys, s.Dv - c, scores, keep, out + c);
     }
-    for (; c < s.Dv; c += kLanes) {
-      mix_rows<1>(d, RowsOf<T>{v.data + c, v.stride}, order, keys, s.Dv - c, scores + at, keep, out + c);
-    }
+    for (; c < s.Dv; c += kLanes) mix_rows<1>(d, v.from_column(c), keys, s.Dv - c, scores, keep, out + c);
   }
 };
 
@@ -214,36 +258,30 @@ void decode_keys(F d, const ForwardCall& call, int64_t b, int64_t hk, int64_t be
                       mem.scores, mem.max[g], mem.sum[g], mem.out + g * mem.width_v});
     }
   };
-  // In order, run by run where the rows lie in blocks.
-  if (!plain || k.is_paged() || v.is_paged()) {
-    constexpr Order kInOrder{1, kStreams};
-    for (int64_t first = begin, end = begin + keys; first < end; first += DecodeScratch::kKeys) {
-      const int64_t count = std::min(DecodeScratch::kKeys, end - first);
-      for_heads([&](const DecodeRow& row) HWY_ATTR {
-        for (int64_t i = 0, run; i < count; i += run) {
-          run = k.run(first + i, count - i);
-          row.score(d, stored_rows<T>(k, b, hk, first + i), kInOrder, i, run);
-        }
-        float keep = row.weigh(d, first, count);
-        for (int64_t i = 0, run; i < count; i += run, keep = 1) {
-          run = v.run(first + i, count - i);
-          row.mix(d, stored_rows<T>(v, b, hk, first + i), kInOrder, i, run, keep);
-        }
-      });
-    }
-    return;
-  }
-  const auto visit = [&](int64_t first, Order order, int64_t count) HWY_ATTR {
+  const auto visit = [&](int64_t first, int64_t count, const auto& k_places, const auto& v_places) HWY_ATTR {
     for_heads([&](const DecodeRow& row) HWY_ATTR {
-      row.score(d, stored_rows<T>(k, b, hk, first), order, 0, count);
-      const float keep = row.weigh(d, first, count);
-      row.mix(d, stored_rows<T>(v, b, hk, first), order, 0, count, keep);
+      row.score(d, k_places, count);
+      row.mix(d, v_places, count, row.weigh(d, first, count));
     });
   };
-  constexpr int64_t kEach = DecodeScratch::kKeys / kStreams;
-  const int64_t length = keys / kStreams;
-  for (int64_t i = 0; i < length; i += kEach) visit(begin + i, {length, 1}, kStreams * std::min(kEach, length - i));
-  if (keys > kStreams * length) visit(begin + kStreams * length, {1, kStreams}, keys - kStreams * length);
+  // `each` rows of each of the streams that begin with `first`, `apart` rows from each other.
+  const bool listed = k.is_paged() || v.is_paged();
+  RowList<T> k_list, v_list;
+  const auto visit_streams = [&](int64_t first, int64_t apart, int64_t streams, int64_t each) HWY_ATTR {
+    if (listed) {
+      visit(first, streams * each, k_list.fill(k, b, hk, first, apart, streams, each),
+            v_list.fill(v, b, hk, first, apart, streams, each));
+    } else {
+      const Order order = streams == kStreams ? Order{apart, 1} : Order{1, kStreams};
+      visit(first, streams * each, EvenPlaces<T>{stored_rows<T>(k, b, hk, first), order},
+            EvenPlaces<T>{stored_rows<T>(v, b, hk, first), order});
+    }
+  };
+  // Stages want the keys in their order.
+  const int64_t streams = plain ? kStreams : 1, length = keys / streams, most = DecodeScratch::kKeys / streams;
+  for (int64_t i = 0; i < length; i += most) visit_streams(begin + i, length, streams, std::min(most, length - i));
+  const int64_t rest = keys - streams * length;
+  if (rest > 0) visit_streams(begin + streams * length, 0, 1, rest);
 }
 
 // The query heads of one key head over one chunk of keys, in `mem`.
