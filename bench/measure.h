@@ -13,7 +13,7 @@
 namespace heed::bench {
 
 inline constexpr int kRounds = 31;
-inline constexpr double kPatienceSeconds = 8;  // how long rounds go on for quiet ones beyond the first kRounds
+inline constexpr double kPatienceSeconds = 6;  // how long rounds go on for quiet ones beyond the first kRounds
 
 // Where one thread does all the work, its own processor time is counted, so that the turns of other programs are not.
 enum class Clock { wall, thread };

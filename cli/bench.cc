@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kRounds = R"(
 On a shared machine, somebody on the other hardware thread of the same core takes slots of its load ports:
 multiply-adds in registers do not notice, and all that reads loses up to a third. So a moment counts as quiet where
-multiply-adds on operands from L1 run at 92 % or more of those in registers. Rounds go on, for some seconds, until 31
+multiply-adds on operands from L1 run at 97 % or more of those in registers. Rounds go on, for some seconds, until 31
 were quiet, and then those count; if fewer than 30 were, all do. 'quiet' says how many of how many; '% all' is the
 median over all rounds, '% best' the best time against the best peak.)";
 
@@ -36,7 +36,7 @@ dropout (0.1), softcap (30), top8 (entropy and the eight strongest keys), map256
 16-bit keys, grouped heads, windows and lengths, over that of 1,8,512,64 (decode: of the same row in f32). A dense mask
 hides a tenth of the scores at random, and all count as visible. '% tanh' is the rate of the additive score's tanhs over
 the rate at which the same tanh runs over an array in L1.
-All rows take some minutes with one thread.)";
+All rows take some ten minutes with one thread, and up to twenty on a busy machine.)";
 
 constexpr const char* kLayersHelp =
     R"(Times layers, forward and backward.
