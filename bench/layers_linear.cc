@@ -121,6 +121,7 @@ std::vector<LayerRow> linear_rows() {
       rows.push_back(packed_row({M, wide[0], wide[1]}, dtype, 1, true));
   }
   for (const Dims<2>& n : {wide, narrow}) rows.push_back(packed_row({64, n[0], n[1]}, DType::f32, 1, false));
+  rows.push_back(learned_row({64, wide[0], wide[1]}, false));
   for (const Dims<2>& n : {wide, narrow}) {
     for (const bool both : {false, true}) rows.push_back(learned_row({1024, n[0], n[1]}, both));
   }

@@ -125,14 +125,20 @@ void product(const View<const float, 2>& a, const View<const float, 2>& b, const
 
 namespace {
 
-// BLAS serves what is stored in f32 as it came.
-bool through_blas(const Weight& w) { return !w.packed() && w.dtype() == DType::f32; }
+// BLAS serves what is stored in f32 as it came. It copies both factors, which some tens of rows do not make up for: for
+// those, pieces of w become panels as they are needed.
+bool through_blas(const Projection& call) {
+  if (call.w.packed() || call.w.dtype() != DType::f32) return false;
+  constexpr int64_t kFew = 16, kMany = 96;
+  const int64_t M = call.y.shape(0);
+  return M < kFew || M > kMany || call.w.inputs() < 64 || !has_contiguous_rows(call.w.view());
+}
 
 }  // namespace
 
 Tiling project_tiling(const Projection& call) {
   const int64_t M = call.y.shape(0), O = call.y.shape(1), I = call.x.shape(1);
-  if (through_blas(call.w)) return product_tiling(M, O, I);
+  if (through_blas(call)) return product_tiling(M, O, I);
   constexpr int64_t kRows = 96;  // of x, that stay in the L2 cache
   constexpr int64_t kLeast = 16384;
   const int64_t group = std::max<int64_t>(1, std::min(M, kRows) * I * kGroup);
@@ -140,7 +146,7 @@ Tiling project_tiling(const Projection& call) {
 }
 
 void project_tile(const Projection& call, const Tile& tile) noexcept {
-  if (!through_blas(call.w)) return project_panels(call, tile);
+  if (!through_blas(call)) return project_panels(call, tile);
   const auto& [b, add] = call.options;
   if (b) start_tile(part(call.y, tile), b.slice(0, tile.column, tile.columns), add);
   product_tile(call.x, call.w.view().transposed(0, 1), call.y, {.add = add || b}, tile);

@@ -212,19 +212,38 @@ void block_panels(F d, const Projection& call, const Tile& tile) {
   });
 }
 
-// Rows over a matrix that is not packed: each piece is made into one of a panel, in f32.
+// Rows of 16 outputs become a panel: a transpose.
+void pack(const float* rows, int64_t stride, int64_t inputs, float* panel) {
+  const F d;
+  for (int64_t j = 0; j < kPanel; j += kLanes) {
+    transpose_in(d, rows + j * stride, stride, inputs, hn::Set(d, 1.0f), panel + j, kPanel);
+  }
+}
+
+// A piece of a matrix that is not packed, as one of a panel, in f32.
+template <class T>
+void pack_piece(const View<const T, 2>& w, const Piece& piece, float* panel) {
+  const int64_t outputs = std::min(kPanel, w.shape(0) - piece.column);
+  if constexpr (std::is_same_v<T, float>) {
+    if (outputs == kPanel && w.stride(1) == 1) {
+      return pack(w.at(piece.column, piece.first), w.stride(0), piece.count, panel);
+    }
+  }
+  for (int64_t i = 0; i < piece.count; ++i) {
+    const T* from = w.at(piece.column, piece.first + i);
+    for (int64_t j = 0; j < kPanel; ++j) {
+      panel[i * kPanel + j] = j < outputs ? static_cast<float>(from[j * w.stride(0)]) : 0.0f;
+    }
+  }
+}
+
+// Rows over such a matrix.
 template <class T>
 void block_view(F d, const Projection& call, const Tile& tile) {
   HWY_ALIGN float panel[kPiece * kPanel];
   const View<const T, 2> w = call.w.view<T>();
   for_pieces(tile, w.shape(1), [&](const Piece& piece) HWY_ATTR {
-    const int64_t outputs = std::min(kPanel, w.shape(0) - piece.column);
-    for (int64_t i = 0; i < piece.count; ++i) {
-      const T* from = w.at(piece.column, piece.first + i);
-      for (int64_t j = 0; j < kPanel; ++j) {
-        panel[i * kPanel + j] = j < outputs ? static_cast<float>(from[j * w.stride(0)]) : 0.0f;
-      }
-    }
+    pack_piece(w, piece, panel);
     multiply_blocks<float>(d, call, tile, piece, panel, nullptr);
   });
 }
@@ -285,14 +304,6 @@ void dots(const RowDots& call) {
   const int64_t quarter = call.outputs / 4;
   for (int64_t row = 0; row < quarter; ++row) dot_some_rows<4>(d, call, row, quarter);
   for (int64_t row = 4 * quarter; row < call.outputs; ++row) dot_some_rows<1>(d, call, row, 0);
-}
-
-// Rows of 16 outputs become a panel: a transpose.
-void pack(const float* rows, int64_t stride, int64_t inputs, float* panel) {
-  const F d;
-  for (int64_t j = 0; j < kPanel; j += kLanes) {
-    transpose_in(d, rows + j * stride, stride, inputs, hn::Set(d, 1.0f), panel + j, kPanel);
-  }
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE

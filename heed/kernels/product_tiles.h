@@ -56,7 +56,7 @@ struct Projection {
 
 Tiling project_tiling(const Projection&);
 void project_tile(const Projection&, const Tile&) noexcept;
-// The same where w is packed or in 16 bits: with Highway. The tile begins at a panel.
+// The same where BLAS is not asked: with Highway. The tile begins at a panel.
 void project_panels(const Projection&, const Tile&) noexcept;
 
 // c [outputs] (=|+=) alpha w x, for one vector: BLAS reads w at two thirds of the speed.
