@@ -9,71 +9,14 @@
 #include "heed/base/testing.h"
 #include "heed/io/config.h"
 #include "heed/models/model.h"
-#include "heed/models/testing.h"
+#include "heed/models/recurrent_testing.h"
 
 namespace heed::models {
 namespace {
 
 using heed::testing::error_of;
-using testing::Batch, testing::columns_of, testing::deviation, testing::label, testing::Machine, testing::row_of,
-    testing::same_bits;
-
-// Every query and score, fed and not, and every base layer and score of a self-attentive encoder; the other options
-// take turns.
-std::vector<RnnSeq2SeqOptions> every_variant() {
-  std::vector<RnnSeq2SeqOptions> all;
-  int turn = 0;
-  const auto add = [&](Query query, nn::Score score, bool feeding) -> RnnSeq2SeqOptions& {
-    RnnSeq2SeqOptions o{.vocabulary = testing::kVocabulary, .width = 4, .query = query, .score = score};
-    o.input_feeding = feeding;
-    o.cell = static_cast<nn::Cell>(turn % 3);
-    o.first_state = static_cast<FirstState>(turn / 4 % 3);
-    o.bidirectional = turn % 2 == 0;
-    o.layers = turn % 4 == 1 ? 2 : 1;
-    o.tied = turn % 3 == 0;
-    if (turn % 5 < 2) o.source_vocabulary = testing::kSourceVocabulary;
-    o.readout = query == Query::none ? Readout::state : static_cast<Readout>(turn % 3);
-    if (query == Query::current && !feeding && o.readout == Readout::state) o.readout = Readout::both;
-    o.dropout = 0.2f, o.max_length = 64;
-    ++turn;
-    all.push_back(o);
-    return all.back();
-  };
-  for (int cell = 0; cell < 3; ++cell) add(Query::none, nn::Score::dot, false);
-  for (const auto& score : enum_names(nn::Score{})) {
-    for (int again = 0; again < 2; ++again) add(Query::previous, score.value, false);
-    add(Query::current, score.value, false);
-    add(Query::current, score.value, true);
-    RnnSeq2SeqOptions& luong = add(Query::current, score.value, true);
-    luong.readout = Readout::both, luong.feed = Feed::attentional;
-  }
-  for (const auto& base : enum_names(BaseLayer{})) {
-    for (const auto& score : enum_names(nn::Score{})) {
-      constexpr Query kQueries[] = {Query::previous, Query::current, Query::none, Query::current, Query::current};
-      const Query query = kQueries[turn % 5];
-      const bool feeding = query == Query::current && turn % 4 > 0;
-      RnnSeq2SeqOptions& o = add(query, static_cast<nn::Score>(turn / 3 % 4), feeding);
-      o.encoder = Encoder::self_attentive;
-      o.self_attentive = {.base = base.value, .blocks = 2 - turn / 2 % 2, .score = score.value};
-      if (feeding && turn % 4 > 1) o.readout = Readout::both, o.feed = Feed::attentional;
-    }
-  }
-  all.push_back(all.back());  // what attention adds can be left out
-  all.back().self_attentive.attention = false;
-  return all;
-}
-
-std::string text_of(const AttentiveBlocksOptions& o) {
-  return label(o.base) + "_" + (o.attention ? label(o.score) : "alone") + "_" + std::to_string(o.blocks);
-}
-
-std::string text_of(const RnnSeq2SeqOptions& o) {
-  return label(o.cell) + "_query_" + label(o.query) + (o.query == Query::none ? "" : "_" + label(o.score)) +
-         (o.encoder == Encoder::recurrent ? "" : "_encoder_" + text_of(o.self_attentive)) +
-         (o.input_feeding ? "_fed_" + label(o.feed) : "") + "_readout_" + label(o.readout) + "_first_" +
-         label(o.first_state) + (o.bidirectional ? "_both_ways" : "") + (o.layers > 1 ? "_layers" : "") +
-         (o.tied ? "_tied" : "") + (o.source_vocabulary ? "_sources" : "");
-}
+using testing::Batch, testing::columns_of, testing::deviation, testing::label, testing::Machine, testing::name_of,
+    testing::row_of, testing::run, testing::same_bits;
 
 // That follow each other there and back, through the longest way: each token of source and target, each layer, with
 // sums over inputs and states (8), gates (16), keys (4) and scores (4); the readout and the output.
@@ -83,10 +26,6 @@ double additions_of(const RnnSeq2SeqOptions& o, int64_t S, int64_t T) {
   if (o.encoder == Encoder::recurrent) return decoder + fed;
   // Each token and block of an encoder whose states attend, as in the test of self_attentive.
   return decoder + fed + 2.0 * static_cast<double>(S * o.self_attentive.blocks) * (12 + 16 + 12 + 10) * 2;
-}
-
-Var run(const RnnSeq2Seq& model, nn::Pass& pass, const Batch& batch) {
-  return model.decode(pass, batch.target, model.encode(pass, batch.source), batch.source);
 }
 
 class RnnSeq2SeqVariant : public ::testing::TestWithParam<RnnSeq2SeqOptions> {
@@ -251,8 +190,8 @@ TEST_P(RnnSeq2SeqVariant, ComesBackFromItsFolder) {
                         made->logits(pass, batch.source, batch.target).value()));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RnnSeq2SeqVariant, ::testing::ValuesIn(every_variant()),
-                         [](const auto& one) { return std::to_string(one.index) + "_" + text_of(one.param); });
+INSTANTIATE_TEST_SUITE_P(All, RnnSeq2SeqVariant, ::testing::ValuesIn(testing::every_rnn_seq2seq()),
+                         [](const auto& one) { return std::to_string(one.index) + "_" + name_of(one.param); });
 
 // What the dot model looks with is parameter-free attention: queries are the decoder's states, keys and values the
 // encoder's, and the scale is 1.
@@ -290,7 +229,7 @@ TEST(RnnSeq2Seq, HasTheSameBitsOnAnyNumberOfThreads) {
   wide[2].encoder = Encoder::self_attentive, wide[2].self_attentive.base = BaseLayer::conv1d;
   wide[3].query = Query::current, wide[3].input_feeding = true, wide[3].feed = Feed::attentional;
   for (const RnnSeq2SeqOptions& o : wide) {
-    SCOPED_TRACE(text_of(o));
+    SCOPED_TRACE(name_of(o));
     Rng rng(4);
     RnnSeq2Seq model(o, rng);
     const ParameterStore store(model);

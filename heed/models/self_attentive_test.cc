@@ -7,49 +7,19 @@
 
 #include "heed/base/testing.h"
 #include "heed/models/model.h"
-#include "heed/models/testing.h"
+#include "heed/models/recurrent_testing.h"
 
 namespace heed::models {
 namespace {
 
 using heed::testing::error_of;
-using testing::Batch, testing::deviation, testing::label, testing::Machine, testing::same_bits;
-
-// Every base layer with every score, heads and directions in turn; and one without attention.
-std::vector<SelfAttentiveOptions> every_variant() {
-  std::vector<SelfAttentiveOptions> all;
-  int turn = 0;
-  for (const auto& base : enum_names(BaseLayer{})) {
-    for (const auto& score : enum_names(nn::Score{})) {
-      SelfAttentiveOptions o{.vocabulary = testing::kVocabulary, .outputs = 3, .width = 4};
-      o.layers = {.base = base.value, .blocks = 1 + turn / 3 % 2, .attention = turn % 11 != 10, .score = score.value};
-      o.head = static_cast<SelfAttentiveHead>(turn % 2);
-      o.bidirectional = turn / 2 % 2;
-      o.dropout = 0.2f, o.max_length = 20;
-      ++turn;
-      all.push_back(o);
-    }
-  }
-  return all;
-}
-
-std::string text_of(const SelfAttentiveOptions& o) {
-  return label(o.layers.base) + "_" + (o.layers.attention ? label(o.layers.score) : "alone") + "_" + label(o.head) +
-         "_" + std::to_string(o.layers.blocks) + (o.bidirectional ? "_both_ways" : "");
-}
+using testing::deviation, testing::label, testing::Machine, testing::name_of, testing::same_bits, testing::Source;
 
 // Of each token and block: sums over inputs (8), states (4), gates (16), scores (8) and keys (4). Scores without a
 // scale are as large as ten, and as much more felt.
 double additions_of(const SelfAttentiveOptions& o, int64_t S) {
   return 2.0 * static_cast<double>(S * o.layers.blocks) * (12 + 16 + 12 + 10) * 2 + 60;
 }
-
-struct Source : Batch {
-  Source(const SelfAttentiveOptions& o, int64_t B, int64_t S, Rng& rng) : Batch(Sizes{o.vocabulary}, B, S, 1, rng) {}
-  struct Sizes {
-    int64_t vocabulary, source_vocabulary = 0;
-  };
-};
 
 class SelfAttentiveVariant : public ::testing::TestWithParam<SelfAttentiveOptions> {
  protected:
@@ -138,8 +108,8 @@ TEST_P(SelfAttentiveVariant, ComesBackFromItsFolder) {
             "self_attentive: begin was called, expected a model with a target");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SelfAttentiveVariant, ::testing::ValuesIn(every_variant()),
-                         [](const auto& one) { return std::to_string(one.index) + "_" + text_of(one.param); });
+INSTANTIATE_TEST_SUITE_P(All, SelfAttentiveVariant, ::testing::ValuesIn(testing::every_self_attentive()),
+                         [](const auto& one) { return std::to_string(one.index) + "_" + name_of(one.param); });
 
 // With no base layer and the dot score, c is softmax(x x^T) x of the embeddings: parameter-free self-attention.
 TEST(SelfAttentive, WithoutABaseLayerIsParameterFree) {
