@@ -13,6 +13,8 @@ class HEED_API Workspace {
  public:
   Workspace() = default;
   explicit Workspace(size_t bytes) { reserve(bytes); }
+  // For scratch that is made anew at every call: its memory is kept for the next one (base/allocator.h).
+  static Workspace cached(size_t bytes);
   Workspace(Workspace&& other) noexcept : data_(std::move(other.data_)), bytes_(std::exchange(other.bytes_, 0)) {}
   Workspace& operator=(Workspace&& other) noexcept {
     data_ = std::move(other.data_);
@@ -28,9 +30,10 @@ class HEED_API Workspace {
 
  private:
   struct Free {
+    size_t cached;  // bytes, where they came from the cache; 0: from the system
     void operator()(std::byte* p) const noexcept;
   };
-  std::unique_ptr<std::byte, Free> data_;
+  std::unique_ptr<std::byte, Free> data_{nullptr, Free{0}};
   size_t bytes_ = 0;
 };
 

@@ -52,6 +52,33 @@ TEST(Workspace, NeverShrinksAndReusesItsMemory) {
   EXPECT_EQ(data[999], std::byte{0x33});
 }
 
+TEST(Workspace, ACachedOneLeavesItsMemoryToTheNext) {
+  const std::byte* memory = nullptr;
+  {
+    const Workspace workspace = Workspace::cached(1000);
+    EXPECT_EQ(workspace.bytes(), 1000u);
+    EXPECT_TRUE(is_aligned(workspace));
+    std::memset(workspace.data(), 1, 1000);
+    memory = workspace.data();
+  }
+  EXPECT_EQ(Workspace::cached(1000).data(), memory);
+  EXPECT_EQ(Workspace::cached(0).data(), nullptr);
+}
+
+TEST(Workspace, ACachedOneGrowsAndMovesAsAnyOther) {
+  Workspace workspace = Workspace::cached(1000);
+  const std::byte* memory = workspace.data();
+  Workspace taken = std::move(workspace);
+  EXPECT_EQ(taken.data(), memory);
+  taken.reserve(5000);
+  EXPECT_EQ(taken.bytes(), 5000u);
+  std::memset(taken.data(), 1, 5000);
+  workspace.reserve(10);  // NOLINT(bugprone-use-after-move): that is what is tested
+  EXPECT_EQ(workspace.bytes(), 10u);
+  taken = Workspace::cached(1000);
+  EXPECT_EQ(taken.data(), memory);
+}
+
 TEST(Workspace, IsEmptyButUsableAfterAMove) {
   Workspace workspace(1000);
   const Workspace taken = std::move(workspace);

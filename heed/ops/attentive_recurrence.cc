@@ -126,7 +126,7 @@ class Looking<float> final : public kernels::Feedback<float> {
     plan_ = back ? kernels::AttentionPlan::backward(inputs(0), gradients(0, token_of<const float>(to.context, 0)),
                                                     source.options)
                  : kernels::AttentionPlan::forward(inputs(0), outputs(0, token_of(contexts, 0)), source.options);
-    workspace_.reserve(plan_.workspace_bytes(parallel.threads()));
+    workspace_ = Workspace::cached(plan_.workspace_bytes(parallel.threads()));
     if (!source.w_query) return;
     const View<const float, 2> w = source.w_query.view<const float, 2>();
     query_ = CachedPanels(back ? w.transposed(0, 1) : w, parallel);
