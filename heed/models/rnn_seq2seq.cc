@@ -6,6 +6,7 @@ namespace heed::models {
 namespace {
 
 using nn::AttentionRole;
+using nn::LayerStates;
 using nn::Pass;
 using nn::RecurrentStates;
 
@@ -96,18 +97,17 @@ nn::RecurrentOutput RnnSeq2Seq::read(Pass& pass, const Var& x, const Tokens& sou
   return out;
 }
 
-std::vector<RecurrentStates> RnnSeq2Seq::first_states(Pass& pass, const nn::RecurrentOutput& encoded,
-                                                      const Tokens& source) const {
+LayerStates RnnSeq2Seq::first_states(Pass& pass, const nn::RecurrentOutput& encoded, const Tokens& source) const {
   if (options_.first_state == FirstState::last) return encoded.last;
   const int64_t B = encoded.h.shape(0), W = options_.width;
   if (options_.first_state == FirstState::mean) {
     const Var mean = nn::mean_of_tokens(pass, encoded.h, source.lengths);
-    return std::vector<RecurrentStates>(static_cast<size_t>(options_.layers), {mean, {}});
+    return LayerStates(static_cast<size_t>(options_.layers), {mean, {}});
   }
   const Var query = first_query_(pass, Tensor::zeros({B, 1}, DType::i32));
   const Var seen =
       ops::reshape(pass, first_look_(pass, query, encoded.h, {AttentionRole::cross, lengths_mask(source)}), {B, W});
-  std::vector<RecurrentStates> states;
+  LayerStates states;
   for (size_t i = 0; i < first_h_.size(); ++i) {
     states.push_back({first_h_[i](pass, seen, nn::Activation::tanh), {}});
     if (!first_c_.empty()) states.back().c = first_c_[i](pass, seen);
@@ -127,7 +127,7 @@ RnnSeq2Seq::Encoded RnnSeq2Seq::encode(Pass& pass, const Tokens& source) const {
 }
 
 Var RnnSeq2Seq::run(Pass& pass, const Tensor& ids, const Encoded& source, const nn::AttentionCall& call,
-                    std::vector<RecurrentStates>& states) const {
+                    LayerStates& states) const {
   const RnnSeq2SeqOptions& o = options_;
   Var x = ops::dropout(pass, embedding_(pass, ids), pass.next_dropout(o.dropout));
   if (o.layers > 1) {
@@ -164,7 +164,7 @@ Var RnnSeq2Seq::run(Pass& pass, const Tensor& ids, const Encoded& source, const 
 Var RnnSeq2Seq::decode(Pass& pass, const Tokens& target, const Encoded& encoded, const Tokens& source) const {
   check_ids(kName, "target", target.ids);
   check_length(target.ids.shape(1));
-  std::vector<RecurrentStates> states = encoded.begin;
+  LayerStates states = encoded.begin;
   return run(pass, target.ids, encoded, {AttentionRole::cross, lengths_mask(source)}, states);
 }
 
@@ -193,7 +193,7 @@ Var RnnSeq2Seq::step(Pass& pass, const Tensor& ids, nn::State& state) const {
   check_length(state.length + ids.shape(1));
   Encoded encoded;
   if (!state.cross.empty()) encoded = {state.cross[0].v, state.cross[0].k, {}};
-  std::vector<RecurrentStates> states;
+  LayerStates states;
   for (size_t i = 0; i < layers; ++i) {
     states.push_back({state.hidden[kinds * i], {}});
     if (kinds == 2) states.back().c = state.hidden[kinds * i + 1];

@@ -110,8 +110,8 @@ class RnnSeq2Seq {
 
   // What the decoder gets of a source.
   struct Encoded {
-    Var states{}, keys{};                      // [B,S,width]; keys: what scores read of them, where there is attention
-    std::vector<nn::RecurrentStates> begin{};  // of each layer of the decoder
+    Var states{}, keys{};     // [B,S,width]; keys: what scores read of them, where there is attention
+    nn::LayerStates begin{};  // of each layer of the decoder
   };
   Encoded encode(nn::Pass&, const Tokens& source) const;
   // Logits [B,T,V]: row t is what comes after target tokens 0 to t.
@@ -134,10 +134,9 @@ class RnnSeq2Seq {
   bool feeds() const { return options_.query == Query::previous || options_.input_feeding; }
   // The encoder's states, and the last ones, where the decoder begins from them.
   nn::RecurrentOutput read(nn::Pass&, const Var& x, const Tokens& source) const;
-  std::vector<nn::RecurrentStates> first_states(nn::Pass&, const nn::RecurrentOutput&, const Tokens& source) const;
+  nn::LayerStates first_states(nn::Pass&, const nn::RecurrentOutput&, const Tokens& source) const;
   // Logits of what follows; `states` become those after the last token.
-  Var run(nn::Pass&, const Tensor& ids, const Encoded&, const nn::AttentionCall&,
-          std::vector<nn::RecurrentStates>& states) const;
+  Var run(nn::Pass&, const Tensor& ids, const Encoded&, const nn::AttentionCall&, nn::LayerStates& states) const;
   void check_length(int64_t tokens) const;
 
   RnnSeq2SeqOptions options_;

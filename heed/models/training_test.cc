@@ -1,4 +1,4 @@
-// Training a Transformer, dropout on: the same bits on any number of threads, and nothing is allocated once shapes have
+// Training any model, dropout on: the same bits on any number of threads, and nothing is allocated once shapes have
 // been seen.
 #include <gtest/gtest.h>
 
@@ -6,18 +6,19 @@
 
 #include "heed/base/counted_heap.h"
 #include "heed/kernels/optimizer.h"
-#include "heed/models/testing.h"
+#include "heed/models/recurrent_testing.h"
 #include "heed/ops/softmax.h"
 
 namespace heed::models {
 namespace {
 
-using testing::Batch, testing::Machine;
+using testing::Batch, testing::Machine, testing::Source;
 
 // AdamW with clipping and label smoothing over a model and its store, as a trainer has it.
+template <class Model, class Options>
 class Training {
  public:
-  Training(const TransformerOptions& options, int threads)
+  Training(const Options& options, int threads)
       : machine_(threads),
         rng_(41),
         model_(options, rng_),
@@ -55,7 +56,7 @@ class Training {
  private:
   Machine machine_;
   Rng rng_;
-  Transformer model_;
+  Model model_;
   ParameterStore store_;
   Tensor m_, v_;
   std::vector<kernels::ElementRange> decayed_;
@@ -80,7 +81,7 @@ TEST(Training, GivesTheSameBitsOnAnyNumberOfThreads) {
     Tensor expected;
     std::vector<double> expected_losses;
     for (const int threads : {1, 2, 3}) {
-      Training training(options, threads);
+      Training<Transformer, TransformerOptions> training(options, threads);
       Rng rng(43);
       std::vector<double> losses;
       losses.reserve(10);
@@ -96,16 +97,38 @@ TEST(Training, GivesTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-TEST(Training, AllocatesNothingOnceItsShapesHaveBeenSeen) {
+// Two shapes in turn, each seen before the counting begins.
+template <class Model, class Options>
+void expect_no_allocation(const Options& options, const Batch& small, const Batch& large) {
+  SCOPED_TRACE(testing::name_of(options));
+  Training<Model, Options> training(options, 2);
+  for (int i = 0; i < 2; ++i) training.step(small), training.step(large);
+  const int64_t before = counted_heap::allocations();
+  for (int i = 0; i < 3; ++i) training.step(large), training.step(small);
+  EXPECT_EQ(counted_heap::allocations() - before, 0);
+}
+
+TEST(Training, OfATransformerAllocatesNothingOnceItsShapesHaveBeenSeen) {
   for (const TransformerOptions& options : testing::every_decoder()) {
-    SCOPED_TRACE(testing::name_of(options));
-    Training training(options, 2);
     Rng rng(44);
     const Batch small(options, 2, 9, 7, rng), large(options, 3, 20, 31, rng);
-    for (int i = 0; i < 2; ++i) training.step(small), training.step(large);
-    const int64_t before = counted_heap::allocations();
-    for (int i = 0; i < 3; ++i) training.step(large), training.step(small);
-    EXPECT_EQ(counted_heap::allocations() - before, 0);
+    expect_no_allocation<Transformer>(options, small, large);
+  }
+}
+
+TEST(Training, OfARecurrentModelAllocatesNothingOnceItsShapesHaveBeenSeen) {
+  for (const RnnSeq2SeqOptions& options : testing::every_rnn_seq2seq()) {
+    Rng rng(45);
+    const Batch small(options, 2, 9, 7, rng), large(options, 3, 20, 31, rng);
+    expect_no_allocation<RnnSeq2Seq>(options, small, large);
+  }
+}
+
+TEST(Training, OfStatesThatAttendAllocatesNothingOnceItsShapesHaveBeenSeen) {
+  for (const SelfAttentiveOptions& options : testing::every_self_attentive()) {
+    Rng rng(46);
+    const Source small(options, 2, 9, rng), large(options, 3, 20, rng);
+    expect_no_allocation<SelfAttentive>(options, small, large);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "heed/base/allocator.h"
 #include "heed/base/describe.h"
 #include "heed/nn/layers.h"
 #include "heed/ops/conv1d.h"
@@ -33,6 +34,8 @@ struct RecurrentOptions {
 struct RecurrentStates {
   Var h{}, c{};
 };
+// One a layer; made at every pass, so in memory that is kept for the next.
+using LayerStates = CachedVector<RecurrentStates>;
 
 // One direction of one layer, with PyTorch's names and orders of gates.
 struct RecurrentDirection {
@@ -54,8 +57,8 @@ struct RecurrentLayer {
 };
 
 struct RecurrentOutput {
-  Var h;                              // [B,T,width], of the last layer
-  std::vector<RecurrentStates> last;  // of each layer, after a row's last token; backward, after its first
+  Var h;             // [B,T,width], of the last layer
+  LayerStates last;  // after a row's last token; backward, after its first
 };
 
 struct Recurrent {
