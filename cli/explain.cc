@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
+#include "heed/decode/align.h"
 #include "heed/decode/batch_tokens.h"
 #include "heed/decode/look.h"
 #include "heed/decode/search.h"

@@ -1,7 +1,6 @@
 #include "heed/decode/align.h"
 
 #include <algorithm>
-#include <map>
 
 #include "heed/base/error.h"
 #include "heed/decode/batch_tokens.h"
@@ -14,6 +13,11 @@ void check_index(const char* name, int64_t index, int64_t count) {
   if (index < count) return;
   throw Error(std::string("align: ") + name + " is " + std::to_string(index) + ", expected 0 to " +
               std::to_string(count - 1) + ", or -1");
+}
+
+// How many words have a token, or stand before one that has.
+int64_t count_of(const std::vector<int64_t>& words) {
+  return words.empty() ? 0 : *std::max_element(words.begin(), words.end()) + 1;
 }
 
 }  // namespace
@@ -44,22 +48,14 @@ Tensor cross_weights(nn::Pass& pass, const models::Model& model, const text::Bat
 }
 
 text::Alignment align_words(const Tensor& weights, int64_t row, const WordMap& words) {
-  const int64_t T = weights.shape(1), S = weights.shape(2);
-  std::map<int64_t, std::map<int64_t, double>> seen;  // by word of the target: how much each word of the source got
-  for (int64_t t = 0; t < std::min(T, std::ssize(words.target)); ++t) {
-    const int64_t target = words.target[static_cast<size_t>(t)];
-    if (target < 0) continue;
-    const float* looked = weights.data<float>() + (row * T + t) * S;
-    for (int64_t s = 0; s < std::min(S, std::ssize(words.source)); ++s) {
-      const int64_t source = words.source[static_cast<size_t>(s)];
-      if (source >= 0) seen[target][source] += double{looked[s]};
-    }
-  }
+  const std::vector<WordWeights> seen =
+      weights_by_word(weights, row, words, {count_of(words.source), count_of(words.target)});
   text::Alignment links;
-  for (const auto& [target, by_source] : seen) {
-    const auto strongest = std::max_element(by_source.begin(), by_source.end(),
-                                            [](const auto& a, const auto& b) { return a.second < b.second; });
-    links.push_back({strongest->first, target});
+  for (size_t target = 0; target < seen.size(); ++target) {
+    const std::vector<double>& by_source = seen[target].sums();
+    const auto end = by_source.end() - 1;  // what no word got
+    if (seen[target].tokens() == 0 || by_source.begin() == end) continue;
+    links.push_back({std::max_element(by_source.begin(), end) - by_source.begin(), static_cast<int64_t>(target)});
   }
   std::sort(links.begin(), links.end());
   return links;

@@ -2,9 +2,8 @@
 // Word alignment from cross-attention: which word of the source the model looked at while it chose each word of the
 // target. The model is made to say the target once more, all of it in one pass, so it does not matter how the target
 // was found.
-#include <vector>
-
 #include "heed/base/describe.h"
+#include "heed/decode/word_weights.h"
 #include "heed/models/model.h"
 #include "heed/text/batching.h"
 #include "heed/text/metrics.h"
@@ -25,10 +24,6 @@ struct AlignOptions {
 // model without cross-attention, and for a layer or head that it does not have.
 Tensor cross_weights(nn::Pass&, const models::Model&, const text::Batch&, const AlignOptions& = {});
 
-// Words of the source and of the target by tokens, as text::words_of_tokens gives them.
-struct WordMap {
-  std::vector<int64_t> source, target;
-};
 // Each word of the target with the word of the source that got most of its attention; the end of a sentence is no word.
 // By source, then target.
 text::Alignment align_words(const Tensor& weights, int64_t row, const WordMap&);

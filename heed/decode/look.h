@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "heed/decode/align.h"
+#include "heed/decode/word_weights.h"
+#include "heed/models/model.h"
 
 namespace heed::decode {
 
@@ -24,10 +25,7 @@ struct HeadLook {
 std::vector<HeadLook> source_looks(nn::Pass&, const models::Model&, std::span<const int32_t> source,
                                    std::span<const int64_t> words, int64_t count, int64_t word);
 
-// Of each word of the target while it was chosen, in cross-attention. Counts are of words.
-struct WordCounts {
-  int64_t source = 0, target = 0;
-};
+// Of each word of the target while it was chosen, in cross-attention.
 std::vector<Look> target_looks(const Tensor& cross_weights, const WordMap&, const WordCounts&);
 
 }  // namespace heed::decode
