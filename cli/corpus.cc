@@ -13,6 +13,7 @@
 #include "heed/text/grammar/files.h"
 #include "heed/text/grammar/grammar.h"
 #include "heed/text/grammar/statistics.h"
+#include "heed/text/words.h"
 
 namespace heed::cli {
 
@@ -55,8 +56,8 @@ std::string json_line(const Sentence& sentence) {
   Json referents = Json::array(), tags = Json::array();
   for (const Referent& referent : sentence.referents) referents.push_back({referent.pronoun, referent.noun});
   for (const Tag tag : sentence.tags) tags.push_back(name(tag));
-  return Json{{"source", detokenise(sentence.source)},
-              {"target", detokenise(sentence.target)},
+  return Json{{"source", text::detokenise(sentence.source)},
+              {"target", text::detokenise(sentence.target)},
               {"source_tokens", sentence.source},
               {"target_tokens", sentence.target},
               {"alignment", pairs_of(sentence, Certainty::sure)},

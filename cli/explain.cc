@@ -18,8 +18,8 @@
 #include "heed/decode/batch_tokens.h"
 #include "heed/decode/look.h"
 #include "heed/decode/search.h"
-#include "heed/text/grammar/grammar.h"
 #include "heed/text/token_words.h"
+#include "heed/text/words.h"
 
 namespace heed::cli {
 namespace {
@@ -81,7 +81,7 @@ struct Command {
     nn::Pass pass{{*parallel_, workspace}};
     const std::vector<int32_t> source = opened_.encode(sentence, "'" + sentence + "'");
     if (source.empty()) throw Error("the sentence '" + sentence + "' has no word in it, expected at least one");
-    const std::vector<std::string> words = grammar::tokens(sentence);
+    const std::vector<std::string> words = text::words_and_marks(sentence);
     const std::vector<int64_t> map = text::words_of_tokens(*opened_.tokenizer, source, sentence, words);
     text::Batch batch = text::source_batch({&source, 1});
     const auto found =
@@ -91,7 +91,7 @@ struct Command {
     print("{}\n{}\n\n", sentence, translation);
     if (word.empty()) {
       text::add_targets(batch, {&target, 1});
-      const std::vector<std::string> said = grammar::tokens(translation);
+      const std::vector<std::string> said = text::words_and_marks(translation);
       const decode::WordMap both{map, text::words_of_tokens(*opened_.tokenizer, target, translation, said)};
       print_target(words, said,
                    decode::target_looks(decode::cross_weights(pass, *opened_.model, batch, align), both,

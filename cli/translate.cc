@@ -18,6 +18,7 @@
 #include "heed/decode/batch_tokens.h"
 #include "heed/decode/search.h"
 #include "heed/text/token_words.h"
+#include "heed/text/words.h"
 
 namespace heed::cli {
 namespace {

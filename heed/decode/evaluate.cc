@@ -8,8 +8,8 @@
 #include "heed/ops/softmax.h"
 #include "heed/text/bleu.h"
 #include "heed/text/chrf.h"
-#include "heed/text/grammar/sentence.h"
 #include "heed/text/token_words.h"
+#include "heed/text/words.h"
 
 namespace heed::decode {
 namespace {
@@ -65,7 +65,7 @@ class Judge {
   }
 
   std::vector<int64_t> words_of(std::span<const int32_t> ids, const std::string& text) const {
-    return text::words_of_tokens(tokenizer_, ids, text, grammar::tokens(text));
+    return text::words_of_tokens(tokenizer_, ids, text, text::words_and_marks(text));
   }
 
   nn::Pass& pass_;

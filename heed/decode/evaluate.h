@@ -27,7 +27,7 @@ struct Judged {
   int64_t tokens = 0,
           right = 0;          // of the reference, its end included; how many would have been chosen, given those before
   std::string translation{};  // none from a language model
-  text::Alignment alignment{};  // of source and reference, tokens as grammar::tokens cuts them
+  text::Alignment alignment{};  // of source and reference, words as text::words_and_marks cuts them
 };
 
 // All pairs that the model can take, in their order. The observer of the pass is told of everything. `progress` is told

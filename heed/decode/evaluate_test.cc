@@ -8,6 +8,7 @@
 #include "heed/decode/testing.h"
 #include "heed/text/grammar/agreement.h"
 #include "heed/text/grammar/grammar.h"
+#include "heed/text/words.h"
 
 namespace heed::decode {
 namespace {
@@ -53,8 +54,8 @@ class Sentences : public ::testing::Test {
     std::vector<std::string> lines;
     for (int64_t n = 1; n <= 40; ++n) {
       sentences.push_back(grammar.next());
-      const std::string source = grammar::detokenise(sentences.back().source),
-                        target = grammar::detokenise(sentences.back().target);
+      const std::string source = text::detokenise(sentences.back().source),
+                        target = text::detokenise(sentences.back().target);
       corpus.pairs.push_back({source, target, n});
       lines.push_back(source), lines.push_back(target);
     }
@@ -97,9 +98,9 @@ TEST_F(Sentences, GendersAreThoseOfTheReference) {
   std::vector<std::string> right, wrong, none(sentences.size());
   for (const grammar::Sentence& sentence : sentences) {
     std::vector<std::string> target = sentence.target;
-    right.push_back(grammar::detokenise(target));
+    right.push_back(text::detokenise(target));
     for (const auto& word : grammar::agreeing_words(sentence)) target[static_cast<size_t>(word.target)] = word.other;
-    wrong.push_back(grammar::detokenise(target));
+    wrong.push_back(text::detokenise(target));
   }
   const PronounGenders a = pronoun_genders(sentences, right), b = pronoun_genders(sentences, wrong),
                        c = pronoun_genders(sentences, none);

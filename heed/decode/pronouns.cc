@@ -7,6 +7,7 @@
 #include "heed/decode/weights.h"
 #include "heed/text/grammar/agreement.h"
 #include "heed/text/token_words.h"
+#include "heed/text/words.h"
 
 namespace heed::decode {
 namespace {
@@ -45,7 +46,7 @@ class Counter {
     std::vector<std::vector<int32_t>> sources;
     std::vector<std::vector<int64_t>> words;
     for (const grammar::Sentence& sentence : sentences) {
-      const std::string text = grammar::detokenise(sentence.source);
+      const std::string text = text::detokenise(sentence.source);
       sources.push_back(tokenizer_.encode(text));
       words.push_back(text::words_of_tokens(tokenizer_, sources.back(), text, sentence.source));
     }
@@ -102,7 +103,7 @@ PronounGenders pronoun_genders(std::span<const grammar::Sentence> sentences,
                                std::span<const std::string> translations) {
   PronounGenders result;
   for (size_t i = 0; i < sentences.size(); ++i) {
-    const std::vector<std::string> translation = grammar::tokens(translations[i]);
+    const std::vector<std::string> translation = text::words_and_marks(translations[i]);
     std::map<int, grammar::Verdict> verdicts;  // of a pronoun: the worst of its words
     for (const grammar::AgreeingWord& word : grammar::agreeing_words(sentences[i])) {
       const grammar::Verdict verdict = grammar::judge(word, sentences[i].target, translation);

@@ -91,22 +91,6 @@ class Places {
 
 }  // namespace
 
-std::vector<std::string> words_at_spaces(std::string_view text) {
-  std::vector<std::string> words;
-  bool space = true;
-  for (size_t position = 0; position < text.size();) {
-    const size_t begin = position;
-    if (is_space(next_character(text, position))) {
-      space = true;
-      continue;
-    }
-    if (space) words.emplace_back();
-    words.back() += text.substr(begin, position - begin);
-    space = false;
-  }
-  return words;
-}
-
 std::vector<int64_t> words_of_tokens(const Tokenizer& tokenizer, std::span<const int32_t> ids, std::string_view text,
                                      std::span<const std::string> words) {
   check_utf8(text, "text");

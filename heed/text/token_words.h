@@ -10,9 +10,6 @@
 
 namespace heed::text {
 
-// What stands between spaces.
-std::vector<std::string> words_at_spaces(std::string_view text);
-
 // For each id the number of its word, from 0; -1 for ids 0 to 2, which are no text. `words` cut `text` in any way that
 // keeps its characters in order: at spaces, or with marks apart. `ids` are what the tokenizer made of the text, or what
 // it made the text of. A token that is a part of two words belongs to the first.

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "heed/base/testing.h"
-#include "heed/text/grammar/sentence.h"
+#include "heed/text/words.h"
 
 namespace heed::text {
 namespace {
@@ -26,16 +26,11 @@ Words words_of(const Tokenizer& tokenizer, const std::string& text, const std::v
   return words_of_tokens(tokenizer, tokenizer.encode(text), text, words);
 }
 
-TEST(TokenWords, SpacesCutWords) {
-  EXPECT_EQ(words_at_spaces("  The cat\u00A0sleeps. "), (std::vector<std::string>{"The", "cat", "sleeps."}));
-  EXPECT_TRUE(words_at_spaces(" ").empty());
-}
-
 TEST(TokenWords, AMarkBelongsToTheWordItStandsAtOrIsOne) {
   const auto tokenizer = tokenizer_of(TokenizerKind::words, 50);
   const std::string text = "¿Duerme el  gato?";
   EXPECT_EQ(words_of(*tokenizer, text, words_at_spaces(text)), (Words{0, 0, 1, 2, 2}));
-  EXPECT_EQ(words_of(*tokenizer, text, grammar::tokens("¿Duerme el gato?")), (Words{0, 1, 2, 3, 4}));
+  EXPECT_EQ(words_of(*tokenizer, text, words_and_marks("¿Duerme el gato?")), (Words{0, 1, 2, 3, 4}));
 }
 
 // Each word as often as it has tokens, in order, whatever the tokens are.

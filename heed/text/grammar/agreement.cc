@@ -8,6 +8,7 @@
 #include "heed/text/grammar/lexicon.h"
 #include "heed/text/grammar/spanish.h"
 #include "heed/text/metrics.h"
+#include "heed/text/words.h"
 
 namespace heed::grammar {
 namespace {
@@ -98,7 +99,7 @@ std::vector<int> places(const std::vector<std::string>& a, const std::vector<std
 
 std::vector<Tag> tags_of(const std::string& text) {
   std::vector<Tag> tags;
-  for (const std::string& word : tokens(text)) {
+  for (const std::string& word : text::words_and_marks(text)) {
     int found = -1;
     for (int i = 0; i <= static_cast<int>(Tag::verb); ++i) {
       if (name(static_cast<Tag>(i)) == word) found = i;
@@ -134,8 +135,8 @@ Verdict judge(const AgreeingWord& word, const std::vector<std::string>& referenc
 Sentence sentence_of(const std::string& source, const std::string& target, const std::string& alignment,
                      const std::string& referents, const std::string& tags) {
   Sentence sentence;
-  sentence.source = tokens(source);
-  sentence.target = tokens(target);
+  sentence.source = text::words_and_marks(source);
+  sentence.target = text::words_and_marks(target);
   sentence.tags = tags_of(tags);
   const auto check = [](const char* what, int64_t number, size_t count) {
     if (number < static_cast<int64_t>(count)) return;

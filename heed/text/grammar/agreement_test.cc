@@ -6,6 +6,7 @@
 #include "heed/text/grammar/english.h"
 #include "heed/text/grammar/grammar.h"
 #include "heed/text/grammar/lexicon.h"
+#include "heed/text/words.h"
 
 namespace heed::grammar {
 namespace {
@@ -37,7 +38,7 @@ TEST(Agreement, AnAdjectiveShowsWhatItIs) {
 TEST(Agreement, ATranslationIsJudgedInItsPlace) {
   const Sentence tired = street("tired", "estaba demasiado cansado");
   const AgreeingWord word = agreeing_words(tired)[0];
-  const auto verdict = [&](const std::string& text) { return judge(word, tired.target, tokens(text)); };
+  const auto verdict = [&](const std::string& text) { return judge(word, tired.target, text::words_and_marks(text)); };
   EXPECT_EQ(verdict("El animal no cruzó la calle porque estaba demasiado cansado."), Verdict::right);
   EXPECT_EQ(verdict("El animal no cruzó la calle porque estaba demasiado cansada."), Verdict::wrong);
   EXPECT_EQ(verdict("Animal viejo no cruzó calle porque estaba muy cansada."), Verdict::wrong) << "elsewhere";
@@ -58,7 +59,7 @@ TEST(Agreement, FollowsTheReferentInEverySentence) {
       const Noun& noun = noun_of(sentence.source[static_cast<size_t>(referent->noun)]);
       const std::string& form = sentence.target[static_cast<size_t>(word.target)];
       const bool feminine = form.back() == 's' ? form[form.size() - 2] == 'a' : form.back() == 'a';
-      EXPECT_EQ(feminine, noun.gender == Gender::feminine) << detokenise(sentence.target) << ": " << form;
+      EXPECT_EQ(feminine, noun.gender == Gender::feminine) << text::detokenise(sentence.target) << ": " << form;
       EXPECT_EQ(judge(word, sentence.target, sentence.target), Verdict::right);
     }
     pronouns += static_cast<int64_t>(sentence.referents.size());

@@ -8,6 +8,7 @@
 #include "heed/base/file.h"
 #include "heed/text/grammar/grammar.h"
 #include "heed/text/grammar/split.h"
+#include "heed/text/words.h"
 
 namespace heed::grammar {
 
@@ -72,7 +73,7 @@ class SubsetFiles {
 
 std::string tsv(const Sentence& sentence, Task task) {
   if (task == Task::tag) return join(sentence.source) + "\t" + to_string(sentence.tags);
-  return detokenise(sentence.source) + "\t" + detokenise(sentence.target);
+  return text::detokenise(sentence.source) + "\t" + text::detokenise(sentence.target);
 }
 
 int64_t held_out_size(int64_t pairs) { return std::clamp<int64_t>(pairs / 20, 1, 2000); }

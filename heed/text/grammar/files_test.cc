@@ -9,6 +9,7 @@
 
 #include "heed/base/testing.h"
 #include "heed/text/grammar/grammar.h"
+#include "heed/text/words.h"
 
 namespace heed::grammar {
 namespace {
@@ -26,7 +27,8 @@ std::vector<std::string> lines_of(const std::string& path) {
 TEST(Files, LinesOfBothTasks) {
   Grammar grammar(1);
   const Sentence sentence = grammar.next();
-  EXPECT_EQ(tsv(sentence, Task::translate), detokenise(sentence.source) + "\t" + detokenise(sentence.target));
+  EXPECT_EQ(tsv(sentence, Task::translate),
+            text::detokenise(sentence.source) + "\t" + text::detokenise(sentence.target));
   EXPECT_EQ(tsv(sentence, Task::tag), join(sentence.source) + "\t" + to_string(sentence.tags));
 }
 
@@ -43,8 +45,8 @@ TEST(Files, SplitHasThreePartsWithThreeFilesBesideEach) {
     ASSERT_EQ(tags.size(), size);
     EXPECT_EQ(lines_of(place + part + ".align").size(), size);
     EXPECT_EQ(lines_of(place + part + ".referents").size(), size);
-    const auto words = tokens(pairs[3].substr(0, pairs[3].find('\t')));
-    EXPECT_EQ(tokens(tags[3]).size(), words.size());
+    const auto words = text::words_and_marks(pairs[3].substr(0, pairs[3].find('\t')));
+    EXPECT_EQ(text::words_and_marks(tags[3]).size(), words.size());
   }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(place), std::filesystem::directory_iterator{}), 12);
 }

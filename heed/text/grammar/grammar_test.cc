@@ -10,6 +10,7 @@
 
 #include "heed/text/grammar/patterns.h"
 #include "heed/text/grammar/statistics.h"
+#include "heed/text/words.h"
 
 namespace heed::grammar {
 namespace {
@@ -21,7 +22,9 @@ std::vector<Sentence> corpus(uint64_t seed, size_t size) {
   return sentences;
 }
 
-std::string line(const Sentence& sentence) { return detokenise(sentence.source) + " | " + detokenise(sentence.target); }
+std::string line(const Sentence& sentence) {
+  return text::detokenise(sentence.source) + " | " + text::detokenise(sentence.target);
+}
 
 TEST(Grammar, DependsOnTheSeedAlone) {
   const auto one = corpus(5, 200), again = corpus(5, 200), other = corpus(6, 200);
@@ -93,14 +96,14 @@ TEST(Grammar, NeverBreaksTheSpellingOfSpanish) {
   const std::regex wrong(
       " a el | de el |¿[a-z]| y (i|hi[^e])| la (agua|águila)\\b| una (águila)\\b|  |un primero|bueno \\w+o ");
   for (const Sentence& sentence : corpus(4, 4000)) {
-    EXPECT_FALSE(std::regex_search(detokenise(sentence.target), wrong)) << line(sentence);
+    EXPECT_FALSE(std::regex_search(text::detokenise(sentence.target), wrong)) << line(sentence);
   }
 }
 
 TEST(Grammar, TextGoesToTokensAndBack) {
   for (const Sentence& sentence : corpus(7, 5000)) {
-    EXPECT_EQ(tokens(detokenise(sentence.source)), sentence.source);
-    EXPECT_EQ(tokens(detokenise(sentence.target)), sentence.target);
+    EXPECT_EQ(text::words_and_marks(text::detokenise(sentence.source)), sentence.source);
+    EXPECT_EQ(text::words_and_marks(text::detokenise(sentence.target)), sentence.target);
     EXPECT_EQ(sentence.tags.size(), sentence.source.size());
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 // A pair of sentences, with what the grammar knows about it: which word translates which, which noun each pronoun
-// stands for, what each word is. Indices count tokens: words and punctuation marks, zero is the first.
+// stands for, what each word is. Indices count tokens, as text::words_and_marks cuts them; zero is the first.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,10 +44,6 @@ struct Sentence {
 };
 
 std::string_view name(Tag tag);  // "NOUN"
-
-// Text to tokens and back: . , ? ¿ stand apart from words, anything else between spaces is one token.
-std::vector<std::string> tokens(std::string_view text);
-std::string detokenise(const std::vector<std::string>& tokens);
 
 std::string join(const std::vector<std::string>& words);        // with spaces
 std::string pharaoh(const std::vector<Link>& alignment);        // "0-0 1-1 6p5": a p for what is only possible

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "heed/text/words.h"
+
 namespace heed::grammar {
 namespace {
 
@@ -18,7 +20,7 @@ std::shared_ptr<const Clause> relative(Clause clause) { return std::make_shared<
 
 std::string both(const Tree& tree) {
   const Sentence sentence = realise(tree);
-  return detokenise(sentence.source) + " | " + detokenise(sentence.target);
+  return text::detokenise(sentence.source) + " | " + text::detokenise(sentence.target);
 }
 
 Tree not_crossed_because(const char* who, const char* reason) {
@@ -173,12 +175,12 @@ TEST(Syntax, LinksWordsThatAreSeveralOrNone) {
                                            .tense = Tense::present,
                                            .negative = true,
                                            .place = Place{Preposition::under, the("sofa")}}});
-  EXPECT_EQ(detokenise(under.target), "El gato no está debajo del sofá.");
+  EXPECT_EQ(text::detokenise(under.target), "El gato no está debajo del sofá.");
   EXPECT_EQ(pharaoh(under.alignment), "0-0 1-1 2-2 2-3 3-4 3p5 4-5 5-6 6-7");
   // 'for' is in 'busca', and so is 'a' in the way people are looked for.
   const Sentence search =
       realise({.main = {.subject = the("girl"), .verb = &verb("look for"), .object = the("mother")}});
-  EXPECT_EQ(detokenise(search.target), "La niña buscó a la madre.");
+  EXPECT_EQ(text::detokenise(search.target), "La niña buscó a la madre.");
   EXPECT_EQ(pharaoh(search.alignment), "0-0 1-1 2-2 2p3 3p2 4-4 5p3 5-5 6-6");
 }
 

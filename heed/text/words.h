@@ -1,0 +1,17 @@
+#pragma once
+// The words of a text, as people count them.
+// Not here: what a model sees of it (tokenizer.h), and which word each token is a part of (token_words.h).
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed::text {
+
+// What stands between spaces.
+std::vector<std::string> words_at_spaces(std::string_view text);
+
+// Words, and . , ? ¿ apart from them, each for itself; and back.
+std::vector<std::string> words_and_marks(std::string_view text);
+std::string detokenise(const std::vector<std::string>& words_and_marks);
+
+}  // namespace heed::text
