@@ -33,6 +33,13 @@ TEST(TokenWords, AMarkBelongsToTheWordItStandsAtOrIsOne) {
   EXPECT_EQ(words_of(*tokenizer, text, words_and_marks("¿Duerme el gato?")), (Words{0, 1, 2, 3, 4}));
 }
 
+TEST(TokenWords, AnySpaceEndsAWord) {
+  const auto tokenizer = tokenizer_of(TokenizerKind::words, 50);
+  const std::string text = "¿Duerme\u00A0el\tgato?";
+  EXPECT_EQ(words_of(*tokenizer, text, words_at_spaces(text)), (Words{0, 0, 1, 2, 2}));
+  EXPECT_EQ(words_of(*tokenizer, text, words_and_marks(text)), (Words{0, 1, 2, 3, 4}));
+}
+
 // Each word as often as it has tokens, in order, whatever the tokens are.
 TEST(TokenWords, SubwordsAndCharactersFindTheirWord) {
   const std::string text = "The old cats sleep. ¿Duerme el gato?";

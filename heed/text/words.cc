@@ -1,7 +1,5 @@
 #include "heed/text/words.h"
 
-#include <algorithm>
-
 #include "heed/text/utf8.h"
 
 namespace heed::text {
@@ -11,21 +9,22 @@ constexpr std::string_view kOpening = "¿";
 
 bool is_closing(char c) { return c == '.' || c == ',' || c == '?'; }
 
-// Adds what stands between two spaces, cut into words and marks.
-void split_chunk(std::string_view chunk, std::vector<std::string>& out) {
-  while (chunk.starts_with(kOpening)) {
+// Adds the marks around a word, and the word.
+void split_word(std::string_view word, std::vector<std::string>& out) {
+  while (word.starts_with(kOpening)) {
     out.emplace_back(kOpening);
-    chunk.remove_prefix(kOpening.size());
+    word.remove_prefix(kOpening.size());
   }
-  size_t end = chunk.size();
-  while (end > 0 && is_closing(chunk[end - 1])) --end;
-  if (end > 0) out.emplace_back(chunk.substr(0, end));
-  for (const char mark : chunk.substr(end)) out.emplace_back(1, mark);
+  size_t end = word.size();
+  while (end > 0 && is_closing(word[end - 1])) --end;
+  if (end > 0) out.emplace_back(word.substr(0, end));
+  for (const char mark : word.substr(end)) out.emplace_back(1, mark);
 }
 
 }  // namespace
 
 std::vector<std::string> words_at_spaces(std::string_view text) {
+  check_utf8(text, "text");
   std::vector<std::string> words;
   bool space = true;
   for (size_t position = 0; position < text.size();) {
@@ -43,11 +42,7 @@ std::vector<std::string> words_at_spaces(std::string_view text) {
 
 std::vector<std::string> words_and_marks(std::string_view text) {
   std::vector<std::string> out;
-  while (!text.empty()) {
-    const size_t space = std::min(text.find(' '), text.size());
-    split_chunk(text.substr(0, space), out);
-    text.remove_prefix(std::min(space + 1, text.size()));
-  }
+  for (const std::string& word : words_at_spaces(text)) split_word(word, out);
   return out;
 }
 

@@ -7,10 +7,10 @@
 
 namespace heed::text {
 
-// What stands between spaces.
+// What stands between spaces, of any kind. Throws Error for text that is no UTF-8.
 std::vector<std::string> words_at_spaces(std::string_view text);
 
-// Words, and . , ? ¿ apart from them, each for itself; and back.
+// The same, with . , ? ¿ apart from words, each for itself; and back.
 std::vector<std::string> words_and_marks(std::string_view text);
 std::string detokenise(const std::vector<std::string>& words_and_marks);
 

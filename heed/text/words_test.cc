@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "heed/base/testing.h"
+
 namespace heed::text {
 namespace {
 
@@ -10,6 +12,7 @@ using Words = std::vector<std::string>;
 TEST(Words, AreCutAtSpaces) {
   EXPECT_EQ(words_at_spaces("  The cat\u00A0sleeps. "), (Words{"The", "cat", "sleeps."}));
   EXPECT_TRUE(words_at_spaces(" ").empty());
+  EXPECT_EQ(heed::testing::error_of([] { words_at_spaces("caf\xe9"); }), "text: byte 4 is 0xe9, which is no UTF-8");
 }
 
 TEST(Words, AndMarksStandApart) {
@@ -18,6 +21,7 @@ TEST(Words, AndMarksStandApart) {
   EXPECT_EQ(words_and_marks("Vino, pero no comió."), (Words{"Vino", ",", "pero", "no", "comió", "."}));
   EXPECT_EQ(words_and_marks(""), Words{});
   EXPECT_EQ(words_and_marks("  two  words "), (Words{"two", "words"}));
+  EXPECT_EQ(words_and_marks("\tDuerme\u00A0el gato.\u00A0"), (Words{"Duerme", "el", "gato", "."}));
   EXPECT_EQ(words_and_marks("?!"), (Words{"?!"}));  // exclamation marks are none of them
   EXPECT_EQ(words_and_marks("..."), (Words{".", ".", "."}));
 }
