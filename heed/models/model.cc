@@ -10,83 +10,71 @@
 namespace heed::models {
 namespace {
 
-class TransformerModel final : public Model {
+// What the families have in common: layers of type Net, made from options of their own.
+template <class Net>
+class ModelOf : public Model {
+ public:
+  ModelOf(const ModelOptions& all, const auto& own, uint64_t seed, DType dtype)
+      : rng_(seed, 0x6d6f64656c), net_(own, rng_) {
+    options_ = all;
+    parameters_ = std::make_unique<ParameterStore>(net_, dtype);
+  }
+  int64_t vocabulary() const override { return net_.options().vocabulary; }
+  int64_t max_length() const override { return net_.options().max_length; }
+
+ protected:
+  Rng rng_;
+  Net net_;
+};
+
+class TransformerModel final : public ModelOf<Transformer> {
  public:
   TransformerModel(const ModelOptions& options, uint64_t seed, DType dtype)
-      : rng_(seed, 0x6d6f64656c), transformer_(options.transformer, rng_) {
-    options_ = options;
-    parameters_ = std::make_unique<ParameterStore>(transformer_, dtype);
-  }
+      : ModelOf(options, options.transformer, seed, dtype) {}
 
   Var logits(nn::Pass& pass, const Tokens& source, const Tokens& target) const override {
-    if (task() == Task::tag) return transformer_.encode(pass, source);
+    if (task() == Task::tag) return net_.encode(pass, source);
     const bool encodes = task() == Task::translate;
-    return transformer_.decode(pass, target, encodes ? transformer_.encode(pass, source) : Var(), source);
+    return net_.decode(pass, target, encodes ? net_.encode(pass, source) : Var(), source);
   }
-  nn::State begin(nn::Pass& pass, const Tokens& source) const override { return transformer_.begin(pass, source); }
-  Var step(nn::Pass& pass, const Tensor& ids, nn::State& state) const override {
-    return transformer_.step(pass, ids, state);
-  }
+  nn::State begin(nn::Pass& pass, const Tokens& source) const override { return net_.begin(pass, source); }
+  Var step(nn::Pass& pass, const Tensor& ids, nn::State& state) const override { return net_.step(pass, ids, state); }
   Task task() const override {
-    const TransformerKind kind = transformer_.options().kind;
+    const TransformerKind kind = net_.options().kind;
     return kind == TransformerKind::encoder_decoder ? Task::translate
            : kind == TransformerKind::decoder       ? Task::language
                                                     : Task::tag;
   }
-  int64_t vocabulary() const override { return transformer_.options().vocabulary; }
-  int64_t max_length() const override { return transformer_.options().max_length; }
-
- private:
-  Rng rng_;
-  Transformer transformer_;
 };
 
-class RnnSeq2SeqModel final : public Model {
+class RnnSeq2SeqModel final : public ModelOf<RnnSeq2Seq> {
  public:
   RnnSeq2SeqModel(const ModelOptions& options, uint64_t seed, DType dtype)
-      : rng_(seed, 0x6d6f64656c), rnn_(options.rnn_seq2seq, rng_) {
-    options_ = options;
-    parameters_ = std::make_unique<ParameterStore>(rnn_, dtype);
-  }
+      : ModelOf(options, options.rnn_seq2seq, seed, dtype) {}
 
   Var logits(nn::Pass& pass, const Tokens& source, const Tokens& target) const override {
-    return rnn_.decode(pass, target, rnn_.encode(pass, source), source);
+    return net_.decode(pass, target, net_.encode(pass, source), source);
   }
-  nn::State begin(nn::Pass& pass, const Tokens& source) const override { return rnn_.begin(pass, source); }
-  Var step(nn::Pass& pass, const Tensor& ids, nn::State& state) const override { return rnn_.step(pass, ids, state); }
+  nn::State begin(nn::Pass& pass, const Tokens& source) const override { return net_.begin(pass, source); }
+  Var step(nn::Pass& pass, const Tensor& ids, nn::State& state) const override { return net_.step(pass, ids, state); }
   Task task() const override { return Task::translate; }
-  bool has_cross_attention() const override { return rnn_.options().query != Query::none; }
-  int64_t vocabulary() const override { return rnn_.options().vocabulary; }
-  int64_t max_length() const override { return rnn_.options().max_length; }
-
- private:
-  Rng rng_;
-  RnnSeq2Seq rnn_;
+  bool has_cross_attention() const override { return net_.options().query != Query::none; }
 };
 
-class SelfAttentiveModel final : public Model {
+class SelfAttentiveModel final : public ModelOf<SelfAttentive> {
  public:
   SelfAttentiveModel(const ModelOptions& options, uint64_t seed, DType dtype)
-      : rng_(seed, 0x6d6f64656c), layers_(options.self_attentive, rng_) {
-    options_ = options;
-    parameters_ = std::make_unique<ParameterStore>(layers_, dtype);
-  }
+      : ModelOf(options, options.self_attentive, seed, dtype) {}
 
-  Var logits(nn::Pass& pass, const Tokens& source, const Tokens&) const override {
-    return layers_.logits(pass, source);
-  }
+  Var logits(nn::Pass& pass, const Tokens& source, const Tokens&) const override { return net_.logits(pass, source); }
   nn::State begin(nn::Pass&, const Tokens&) const override { refuse("begin"); }
   Var step(nn::Pass&, const Tensor&, nn::State&) const override { refuse("step"); }
-  Task task() const override { return layers_.options().head == SelfAttentiveHead::tags ? Task::tag : Task::classify; }
-  int64_t vocabulary() const override { return layers_.options().vocabulary; }
-  int64_t max_length() const override { return layers_.options().max_length; }
+  Task task() const override { return net_.options().head == SelfAttentiveHead::tags ? Task::tag : Task::classify; }
 
  private:
   [[noreturn]] static void refuse(const std::string& call) {
     throw Error("self_attentive: " + call + " was called, expected a model with a target");
   }
-  Rng rng_;
-  SelfAttentive layers_;
 };
 
 std::string file_in(const std::string& folder, const char* name) {
