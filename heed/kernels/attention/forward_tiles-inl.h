@@ -37,6 +37,25 @@ HWY_INLINE void scores_and_max(F d, Rows k, int64_t keys, int64_t D, const float
   for (; key < keys; ++key) score_rows<1, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
 }
 
+// S^T of a masked tile, whose rows at the edges only one of two vectors has to do with: the other one's scores there
+// are left as they are, for the mask to hide. One vector alone needs more rows for as many sums.
+template <int NV>
+HWY_NOINLINE void scores_within_edges(F d, Rows k, int64_t D, const Tile& tile, const float* q, float* scores) {
+  const Tile::Edges edges = tile.edges();
+  V ignored[NV];
+  for (int n = 0; n < NV; ++n) ignored[n] = hn::Zero(d);
+  const int64_t lead = edges.lead;
+  scores_and_max<NV>(d, {k.row(lead), k.stride}, edges.tail - lead, D, q, scores + lead * kTile, ignored);
+  const auto edge = [&](int vector, int64_t i, int64_t end) HWY_ATTR {
+    const int64_t n = vector * kLanes;
+    V one[1] = {hn::Zero(d)};
+    for (; i + 8 <= end; i += 8) score_rows<8, 1>(d, k.row(i), k.stride, D, q + n, scores + i * kTile + n, one);
+    for (; i < end; ++i) score_rows<1, 1>(d, k.row(i), k.stride, D, q + n, scores + i * kTile + n, one);
+  };
+  edge(edges.lead_vector, 0, lead);
+  edge(edges.tail_vector, edges.tail, tile.rows);
+}
+
 // Hidden scores become -inf, and the maximum is taken after that: a large hidden score must not push the visible ones
 // down to zero. Rows of keys that all queries see need no more than the maximum.
 template <int NV>
@@ -81,9 +100,7 @@ HWY_NOINLINE void tile_weights(F d, Rows k, int64_t D, const Tile& tile, const f
     max[n] = old_max[n];
   }
   if (tile.masked) {
-    V unmasked[NV];
-    for (int n = 0; n < NV; ++n) unmasked[n] = max[n];
-    scores_and_max<NV>(d, k, tile.rows, D, q, scores, unmasked);
+    scores_within_edges<NV>(d, k, D, tile, q, scores);
     mask_and_max<NV>(d, tile, low, high, scores, max);
   } else {
     scores_and_max<NV>(d, k, tile.rows, D, q, scores, max);
