@@ -9,7 +9,6 @@
 #include "heed/kernels/attention/forward.h"
 #include "heed/kernels/attention/stages-inl.h"
 #include "heed/kernels/attention/tiles-inl.h"
-#include "hwy/cache_control.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -82,13 +81,6 @@ class RowList {
  private:
   const T* rows_[ListedPlaces<T>::kMost + kStreams * kAhead];
 };
-
-// Asks for what will be read a few rows later in the same stream.
-template <class T>
-HWY_INLINE void prefetch_row(const T* row, int64_t columns) {
-  constexpr int64_t kLine = 64 / sizeof(T);
-  for (int64_t c = 0; c < columns; c += kLine) hwy::Prefetch(row + c);
-}
 
 // scores[i] = q . k_i for the R rows from place p on, R a multiple of four; q is padded with zeros.
 template <int R, class Places>

@@ -64,7 +64,7 @@ class ForwardBlock {
     const KeyRange range = start_tiles(plan_, b_, t0_, queries_, {0, s_.S}, mem_.low, mem_.high, tiles_);
     for (int64_t i = 0; i < tiles_n_; ++i) {
       if (i + 1 < tiles_n_)
-        prefetch_rows(in_.q.at(b_, h_, t0_ + (i + 1) * kTile), in_.q.stride(2), tiles_[i + 1].count, s_.D);
+        prefetch_rows({in_.q.at(b_, h_, t0_ + (i + 1) * kTile), in_.q.stride(2)}, tiles_[i + 1].count, s_.D);
       for (int n = 0; n < tiles_[i].vectors; ++n) {
         const int64_t at = i * kTile + n * kLanes;
         const Rows rows{in_.q.at(b_, h_, t0_ + at), in_.q.stride(2)};
@@ -180,7 +180,7 @@ class ForwardBlock {
         continue;
       }
       if (i + 1 < tiles_n_)
-        prefetch_rows(to_.out.at(b_, h_, t0_ + at + kTile), to_.out.stride(2), tiles_[i + 1].count, s_.Dv);
+        prefetch_rows({to_.out.at(b_, h_, t0_ + at + kTile), to_.out.stride(2)}, tiles_[i + 1].count, s_.Dv);
       for (int n = 0; n < tiles_[i].vectors; ++n) {
         const V sum = hn::Load(d_, mem_.sum + at + n * kLanes);
         // A sum of 0: every visible score was -inf, or none was visible.

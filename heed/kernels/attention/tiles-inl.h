@@ -13,6 +13,7 @@
 #include "heed/kernels/attention/attention.h"
 #include "heed/kernels/attention/blocks.h"
 #include "heed/kernels/vec-inl.h"
+#include "hwy/cache_control.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -144,11 +145,16 @@ HWY_NOINLINE void mix_carefully(F d, Rows rows, int64_t first_key, int64_t keys,
   }
 }
 
-// Rows that are soon read or written: they follow no order that the prefetchers would know in time.
-HWY_INLINE void prefetch_rows(const float* rows, int64_t stride, int64_t count, int64_t columns) {
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t c = 0; c < columns; c += 16) __builtin_prefetch(rows + i * stride + c);
-  }
+// Asks for a row that is soon read or written.
+template <class T>
+HWY_INLINE void prefetch_row(const T* row, int64_t columns) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t c = 0; c < columns; c += kLine) hwy::Prefetch(row + c);
+}
+
+// The same for rows that follow no order which the prefetchers would know in time.
+HWY_INLINE void prefetch_rows(Rows rows, int64_t count, int64_t columns) {
+  for (int64_t i = 0; i < count; ++i) prefetch_row(rows.row(i), columns);
 }
 
 // Up to kLanes rows into the lanes of a tile, times a factor a row; lanes without a row are zero.
