@@ -52,32 +52,39 @@ class ForwardBlock {
     const KeyRange range = begin();
     const int64_t block = score_block(s_);
     for (int64_t first = range.begin; first < range.end; first += block)
-      step(first, std::min(block, range.end - first));
+      step(first, std::min(block, range.end - first), range.end);
     finish();
   }
 
  private:
-  // Q^T, scaled for base 2, and what each tile may see.
+  // What each tile may see.
   KeyRange begin() {
-    const bool additive = plan_.stages().additive;
-    const V scale = hn::Set(d_, additive ? 1.0f : stages_.factor);
     const KeyRange range = start_tiles(plan_, b_, t0_, queries_, {0, s_.S}, mem_.low, mem_.high, tiles_);
     for (int64_t i = 0; i < tiles_n_; ++i) {
-      if (i + 1 < tiles_n_)
-        prefetch_rows({in_.q.at(b_, h_, t0_ + (i + 1) * kTile), in_.q.stride(2)}, tiles_[i + 1].count, s_.D);
-      for (int n = 0; n < tiles_[i].vectors; ++n) {
-        const int64_t at = i * kTile + n * kLanes;
-        const Rows rows{in_.q.at(b_, h_, t0_ + at), in_.q.stride(2)};
-        rows_to_lanes(d_, rows, std::min(kLanes, queries_ - at), s_.D, scale, mem_.q + i * kTile * s_.D + n * kLanes,
-                      mem_.stage);
-      }
+      progress_[i] = Progress::untouched;
       if (plan_.stages().top > 0) top_keys(i).clear(d_);
     }
     load_head_numbers(plan_, in_, stages_, b_, h_, t0_, tiles_n_ * kTile, mem_.stages);
+    prefetch_rows({in_.q.at(b_, h_, t0_), in_.q.stride(2)}, tiles_[0].count, s_.D);
     return range;
   }
 
-  void step(int64_t first, int64_t count) {
+  // Q^T of tile i, scaled for base 2.
+  void load_queries(int64_t i) {
+    const V scale = hn::Set(d_, plan_.stages().additive ? 1.0f : stages_.factor);
+    for (int n = 0; n < tiles_[i].vectors; ++n) {
+      const int64_t at = i * kTile + n * kLanes;
+      const Rows rows{in_.q.at(b_, h_, t0_ + at), in_.q.stride(2)};
+      rows_to_lanes(d_, rows, std::min(kLanes, queries_ - at), s_.D, scale, mem_.q + i * kTile * s_.D + n * kLanes,
+                    mem_.stage);
+    }
+    progress_[i] = Progress::loaded;
+    if (i + 1 < tiles_n_) want_queries(i + 1);
+  }
+
+  // The keys [first, first + count), of those up to `end`. Beside the products of each tile, memory is asked for that
+  // comes next: the values of these keys, the next tile's queries, the following keys, and the output at the end.
+  void step(int64_t first, int64_t count, int64_t end) {
     const bool gather = plan_.blocking().gather;
     const Rows k = kv_rows(d_, in_.k, b_, hk_, first, count, mem_.keys, gather);
     bool any_masked = stages_.hides();
@@ -85,15 +92,43 @@ class ForwardBlock {
       Tile& tile = tiles_[i];
       tile.enter(first, count);
       any_masked |= tile.masked;
-      if (tile.rows > 0) weigh_tile(i, {k.row(tile.first - first), k.stride});
+      if (tile.rows == 0) continue;
+      ahead_.forget();
+      if (progress_[i] == Progress::untouched) load_queries(i);
+      want_part(in_.v, {first, first + count}, i, tiles_n_);
+      weigh_tile(i, {k.row(tile.first - first), k.stride});
     }
     const Rows v = kv_rows(d_, in_.v, b_, hk_, first, count, mem_.values, gather);
     const bool careful = any_masked && !all_finite(d_, v.data, v.stride, count, s_.Dv);
-    const int64_t block = key_block(s_);
+    const int64_t block = key_block(s_), mixes = ceil_div(count, block) * tiles_n_;
+    const KeyRange following{first + count, std::min(first + 2 * count, end)};
+    int64_t mixed = 0;
     for (int64_t begin = 0; begin < count; begin += block) {
       const KeyRange keys{first + begin, first + std::min(begin + block, count)};
-      for (int64_t i = 0; i < tiles_n_; ++i) mix_tile(i, keys, {v.row(begin), v.stride}, careful);
+      for (int64_t i = 0; i < tiles_n_; ++i) {
+        ahead_.forget();
+        if (begin == 0 && tiles_[i].keys.any_end <= first + count) want_output(i);
+        want_part(in_.k, following, mixed++, mixes);
+        mix_tile(i, keys, {v.row(begin), v.stride}, careful);
+        if (tiles_[i].keys.any_end <= keys.end && progress_[i] == Progress::loaded) write_tile(i);
+      }
     }
+  }
+
+  // Part i of so many of some rows.
+  void want_part(const KvView& kv, KeyRange rows, int64_t i, int64_t parts) {
+    const int64_t count = rows.end - rows.begin, begin = count * i / parts, end = count * (i + 1) / parts;
+    if (begin >= end || plan_.blocking().gather) return;
+    ahead_.want(kv.row(b_, hk_, rows.begin + begin), kv.strides()[2], end - begin, kv.shape(3));
+  }
+  void want_queries(int64_t i) {
+    ahead_.want(in_.q.at(b_, h_, t0_ + i * kTile), in_.q.stride(2), tiles_[i].count, s_.D);
+  }
+  // In two halves, one a cursor.
+  void want_output(int64_t i) {
+    const int64_t t = t0_ + i * kTile, half = tiles_[i].count / 2;
+    ahead_.want(to_.out.at(b_, h_, t), to_.out.stride(2), half, s_.Dv);
+    ahead_.want(to_.out.at(b_, h_, t + half), to_.out.stride(2), tiles_[i].count - half, s_.Dv);
   }
 
   void weigh_tile(int64_t i, Rows k) {
@@ -102,7 +137,7 @@ class ForwardBlock {
     (tiles_[i].vectors == 2 ? tile_weights<2> : tile_weights<1>)(d_, k, s_.D, tiles_[i], mem_.q + at * s_.D,
                                                                  mem_.low + at, mem_.high + at,
                                                                  mem_.scores + at * score_block(s_), mem_.max + at,
-                                                                 mem_.sum + at, mem_.rescale + at);
+                                                                 mem_.sum + at, mem_.rescale + at, ahead_);
   }
 
   void weigh_tile_in_stages(int64_t i, Rows k) {
@@ -127,7 +162,7 @@ class ForwardBlock {
     (tile.vectors == 2 ? staged_tile_weights<2> : staged_tile_weights<1>)(d_, k, s_.D, tile, mem_.q + at * s_.D, stages,
                                                                           hiding(i), mem_.scores + at * score_block(s_),
                                                                           mem_.max + at, mem_.sum + at,
-                                                                          mem_.rescale + at);
+                                                                          mem_.rescale + at, ahead_);
   }
 
   // Of the keys that tile i has scored, those in `keys`, whose rows are `v`.
@@ -143,8 +178,9 @@ class ForwardBlock {
     float* out = mem_.out + at * s_.Dv;
     v.data = v.row(first - keys.begin);
     if (!careful || !(tile.masked || stages_.hides())) {
-      return with_before(tile.vectors, before,
-                         [&]<int NV, Before B>() HWY_ATTR { mix<NV, B>(d_, v, rows, s_.Dv, weights, rescale, out); });
+      return with_before(tile.vectors, before, [&]<int NV, Before B>() HWY_ATTR {
+        mix<NV, B>(d_, v, rows, s_.Dv, weights, rescale, out, ahead_);
+      });
     }
     Hiding hidden = hiding(i);
     if (stages_.hides()) {
@@ -170,26 +206,27 @@ class ForwardBlock {
     return {mem_.top_scores + at, mem_.top_keys + at, count};
   }
 
-  // out <- O / sum, and the row statistics.
+  // Tiles that no key block has come to the end of: those that see nothing.
   void finish() {
-    const float factor = plan_.stages().dropout.keep_scale() * (in_.head_gate ? in_.head_gate(h_) : 1.0f);
     for (int64_t i = 0; i < tiles_n_; ++i) {
-      const int64_t at = i * kTile, count = std::min(kTile, queries_ - at);
-      if (!tiles_[i].started) {
-        clear(i, count);
-        continue;
-      }
-      if (i + 1 < tiles_n_)
-        prefetch_rows({to_.out.at(b_, h_, t0_ + at + kTile), to_.out.stride(2)}, tiles_[i + 1].count, s_.Dv);
-      for (int n = 0; n < tiles_[i].vectors; ++n) {
-        const V sum = hn::Load(d_, mem_.sum + at + n * kLanes);
-        // A sum of 0: every visible score was -inf, or none was visible.
-        const V inverse = hn::IfThenZeroElse(hn::Eq(sum, hn::Zero(d_)), hn::Div(hn::Set(d_, factor), sum));
-        lanes_to_rows(d_, mem_.out + at * s_.Dv + n * kLanes, std::min(kLanes, count - n * kLanes), s_.Dv, inverse,
-                      to_.out.at(b_, h_, t0_ + at + n * kLanes), to_.out.stride(2), mem_.stage);
-      }
-      write_rows(i, count);
+      if (progress_[i] != Progress::written) write_tile(i);
     }
+  }
+
+  // out <- O / sum, and the row statistics.
+  void write_tile(int64_t i) {
+    progress_[i] = Progress::written;
+    const int64_t at = i * kTile, count = tiles_[i].count;
+    if (!tiles_[i].started) return clear(i, count);
+    const float factor = plan_.stages().dropout.keep_scale() * (in_.head_gate ? in_.head_gate(h_) : 1.0f);
+    for (int n = 0; n < tiles_[i].vectors; ++n) {
+      const V sum = hn::Load(d_, mem_.sum + at + n * kLanes);
+      // A sum of 0: every visible score was -inf, or none was visible.
+      const V inverse = hn::IfThenZeroElse(hn::Eq(sum, hn::Zero(d_)), hn::Div(hn::Set(d_, factor), sum));
+      lanes_to_rows(d_, mem_.out + at * s_.Dv + n * kLanes, std::min(kLanes, count - n * kLanes), s_.Dv, inverse,
+                    to_.out.at(b_, h_, t0_ + at + n * kLanes), to_.out.stride(2), mem_.stage);
+    }
+    write_rows(i, count);
   }
 
   void clear(int64_t i, int64_t count) {
@@ -231,7 +268,11 @@ class ForwardBlock {
   const ForwardScratch mem_;
   const HeadStages stages_;
   const F d_;
+  Ahead ahead_;
   Tile tiles_[kMaxQueries / kTile];
+  // A tile's queries are brought in at its first keys, and its output is written after its last ones: the memory they
+  // wait for is waited for beside products.
+  enum class Progress : uint8_t { untouched, loaded, written } progress_[kMaxQueries / kTile];
 };
 
 void forward_block(const ForwardCall& call, int64_t b, int64_t h, int64_t t0, float* scratch) {
@@ -253,9 +294,9 @@ void forward_tiles(const ForwardCall& call, Workspace& workspace, Parallel& para
   const int64_t blocks = ceil_div(s.T, call.plan.blocking().queries), heads = s.B * s.Hq;
   const bool causal = call.plan.visibility().causal();
   parallel.for_each(heads * blocks, [&](int64_t task, int worker) {
-    // The last queries of a causal pass have the most to do: first, so that no thread is left alone with them.
-    const int64_t head = causal ? task % heads : task / blocks;
-    const int64_t block = causal ? blocks - 1 - task / heads : task % blocks;
+    // Head by head: a head's keys and values stay in the second cache. The last queries of a causal pass have the most
+    // to do, and come first, so that no thread is left alone with them.
+    const int64_t head = task / blocks, block = causal ? blocks - 1 - task % blocks : task % blocks;
     HWY_DYNAMIC_DISPATCH(forward_block)
     (call, head / s.Hq, head % s.Hq, block * call.plan.blocking().queries, scratch + worker * floats);
   });

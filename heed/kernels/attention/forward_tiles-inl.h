@@ -31,21 +31,26 @@ HWY_INLINE void score_rows(F d, const float* k, int64_t stride, int64_t D, const
 
 // S^T for `keys` rows of K, and the maximum over them.
 template <int NV>
-HWY_INLINE void scores_and_max(F d, Rows k, int64_t keys, int64_t D, const float* q, float* scores, V (&max)[NV]) {
+HWY_INLINE void scores_and_max(F d, Rows k, int64_t keys, int64_t D, const float* q, float* scores, V (&max)[NV],
+                               Ahead& ahead) {
   int64_t key = 0;
-  for (; key + 4 <= keys; key += 4) score_rows<4, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
+  for (; key + 4 <= keys; key += 4) {
+    ahead.some();
+    score_rows<4, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
+  }
   for (; key < keys; ++key) score_rows<1, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
 }
 
 // S^T of a masked tile, whose rows at the edges only one of two vectors has to do with: the other one's scores there
 // are left as they are, for the mask to hide. One vector alone needs more rows for as many sums.
 template <int NV>
-HWY_NOINLINE void scores_within_edges(F d, Rows k, int64_t D, const Tile& tile, const float* q, float* scores) {
+HWY_NOINLINE void scores_within_edges(F d, Rows k, int64_t D, const Tile& tile, const float* q, float* scores,
+                                      Ahead& ahead) {
   const Tile::Edges edges = tile.edges();
   V ignored[NV];
   for (int n = 0; n < NV; ++n) ignored[n] = hn::Zero(d);
   const int64_t lead = edges.lead;
-  scores_and_max<NV>(d, {k.row(lead), k.stride}, edges.tail - lead, D, q, scores + lead * kTile, ignored);
+  scores_and_max<NV>(d, {k.row(lead), k.stride}, edges.tail - lead, D, q, scores + lead * kTile, ignored, ahead);
   const auto edge = [&](int vector, int64_t i, int64_t end) HWY_ATTR {
     const int64_t n = vector * kLanes;
     V one[1] = {hn::Zero(d)};
@@ -92,7 +97,8 @@ HWY_INLINE void exponentials(F d, const V (&max)[NV], float* scores, V (&sum)[NV
 // are carried on, rescale gets 2^(m_old - m). The maximum is rounded up to an integer, which makes that factor exact.
 template <int NV>
 HWY_NOINLINE void tile_weights(F d, Rows k, int64_t D, const Tile& tile, const float* q, const float* low,
-                               const float* high, float* scores, float* row_max, float* row_sum, float* rescale) {
+                               const float* high, float* scores, float* row_max, float* row_sum, float* rescale,
+                               Ahead& ahead) {
   V old_max[NV], max[NV], sum[NV];
   // -FLT_MAX, not -inf: s - m stays a number (or -inf) even for a row that has seen nothing.
   for (int n = 0; n < NV; ++n) {
@@ -100,10 +106,10 @@ HWY_NOINLINE void tile_weights(F d, Rows k, int64_t D, const Tile& tile, const f
     max[n] = old_max[n];
   }
   if (tile.masked) {
-    scores_within_edges<NV>(d, k, D, tile, q, scores);
+    scores_within_edges<NV>(d, k, D, tile, q, scores, ahead);
     mask_and_max<NV>(d, tile, low, high, scores, max);
   } else {
-    scores_and_max<NV>(d, k, tile.rows, D, q, scores, max);
+    scores_and_max<NV>(d, k, tile.rows, D, q, scores, max, ahead);
   }
   for (int n = 0; n < NV; ++n) {
     max[n] = hn::Ceil(max[n]);
@@ -164,10 +170,11 @@ HWY_INLINE void staged_score_rows(F d, Rows k, int64_t D, const Tile& tile, cons
 
 template <int NV, bool Additive>
 HWY_INLINE void staged_scores(F d, Rows k, int64_t D, const Tile& tile, const float* q, const TileStages& stages,
-                              const Hiding& hiding, float* scores, V (&max)[NV]) {
+                              const Hiding& hiding, float* scores, V (&max)[NV], Ahead& ahead) {
   constexpr int kRows = Additive ? 2 : 4;
   int64_t i = 0;
   for (; i + kRows <= tile.rows; i += kRows) {
+    ahead.some();
     staged_score_rows<kRows, NV, Additive>(d, k, D, tile, q, stages, hiding, i, scores, max);
   }
   for (; i < tile.rows; ++i) staged_score_rows<1, NV, Additive>(d, k, D, tile, q, stages, hiding, i, scores, max);
@@ -213,7 +220,7 @@ HWY_NOINLINE void staged_exponentials_of(F d, int64_t rows, const V (&max)[NV], 
 template <int NV>
 HWY_NOINLINE void staged_tile_weights(F d, Rows k, int64_t D, const Tile& tile, const float* q,
                                       const TileStages& stages, const Hiding& hiding, float* scores, float* row_max,
-                                      float* row_sum, float* rescale) {
+                                      float* row_sum, float* rescale, Ahead& ahead) {
   V old_max[NV], max[NV], sum[NV], surprise[NV];
   for (int n = 0; n < NV; ++n) {
     old_max[n] = tile.started ? hn::Load(d, row_max + n * kLanes) : hn::Set(d, -FLT_MAX);
@@ -221,11 +228,11 @@ HWY_NOINLINE void staged_tile_weights(F d, Rows k, int64_t D, const Tile& tile, 
     sum[n] = surprise[n] = hn::Zero(d);
   }
   if (stages.head.plain() && !stages.w && !tile.masked) {
-    scores_and_max<NV>(d, k, tile.rows, D, q, scores, max);
+    scores_and_max<NV>(d, k, tile.rows, D, q, scores, max, ahead);
   } else if (stages.w) {
-    staged_scores<NV, true>(d, k, D, tile, q, stages, hiding, scores, max);
+    staged_scores<NV, true>(d, k, D, tile, q, stages, hiding, scores, max, ahead);
   } else {
-    staged_scores<NV, false>(d, k, D, tile, q, stages, hiding, scores, max);
+    staged_scores<NV, false>(d, k, D, tile, q, stages, hiding, scores, max, ahead);
   }
   if (stages.top) stages.top->add_rows<NV>(d, scores, tile.first, tile.rows);
 

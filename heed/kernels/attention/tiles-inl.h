@@ -10,6 +10,7 @@
 #include <cfloat>
 #include <limits>
 
+#include "heed/kernels/attention/ahead.h"
 #include "heed/kernels/attention/attention.h"
 #include "heed/kernels/attention/blocks.h"
 #include "heed/kernels/vec-inl.h"
@@ -95,9 +96,10 @@ HWY_INLINE void mix_columns(F d, Rows rows, int64_t keys, const float* HWY_RESTR
 // mix_columns over all columns of a matrix.
 template <int NV, Before B>
 HWY_NOINLINE void mix(F d, Rows rows, int64_t keys, int64_t columns, const float* weights, const float* factor,
-                      float* out) {
+                      float* out, Ahead& ahead) {
   int64_t c = 0;
   for (; c + 4 <= columns; c += 4) {
+    ahead.some();
     mix_columns<4, NV, B>(d, {rows.data + c, rows.stride}, keys, weights, factor, out + c * kTile);
   }
   rows.data += c;
