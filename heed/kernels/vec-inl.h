@@ -59,18 +59,24 @@ HWY_INLINE V max_keep_nan(F d, V floor, V x) {
 #endif
 }
 
-// x[i] <- 2^x[i] for x <= 127, relative error below 2^-23, NaN for NaN. Exactly 0 for x <= -127, -inf included. x is
-// rounded by adding a number so large that the integer lands in the lowest bits, with the exponent's bias already on
-// top. Several vectors go through each step together: one alone is a chain of forty cycles, and a core's scheduler
-// holds too few such chains to overlap them.
-template <int N>
-HWY_INLINE void exp2(F d, V (&x)[N]) {
+// x[i] <- 2^(x[i] - m) for an integer m = whole[i % M] of magnitude below kExp2Whole, where x - m <= 127; relative error
+// below 2^-23, NaN for NaN. Exactly 0 for x - m <= -127, -inf included. x is rounded by adding a number so large that the
+// integer lands in the lowest bits, with the exponent's bias and -m already on top: no bit of x is lost to m. Several
+// vectors go through each step together: one alone is a chain of forty cycles, and a core's scheduler holds too few such
+// chains to overlap them.
+constexpr float kExp2Whole = 0x1p21f;
+
+template <int N, int M>
+HWY_INLINE void exp2_less(F d, const V (&whole)[M], V (&x)[N]) {
   const hn::RebindToUnsigned<F> du;
-  const V magic = hn::Set(d, 0x1.8p23f + 127.0f), low = hn::Set(d, -127.0f);
-  V shifted[N], p[N];
-  for (int i = 0; i < N; ++i) x[i] = max_keep_nan(d, low, x[i]);
-  for (int i = 0; i < N; ++i) shifted[i] = hn::Add(x[i], magic);
-  for (int i = 0; i < N; ++i) x[i] = hn::Sub(x[i], hn::Sub(shifted[i], magic));
+  V magic[M], low[M], shifted[N], p[N];
+  for (int i = 0; i < M; ++i) {
+    magic[i] = hn::Sub(hn::Set(d, 0x1.8p23f + 127.0f), whole[i]);
+    low[i] = hn::Sub(whole[i], hn::Set(d, 127.0f));
+  }
+  for (int i = 0; i < N; ++i) x[i] = max_keep_nan(d, low[i % M], x[i]);
+  for (int i = 0; i < N; ++i) shifted[i] = hn::Add(x[i], magic[i % M]);
+  for (int i = 0; i < N; ++i) x[i] = hn::Sub(x[i], hn::Sub(shifted[i], magic[i % M]));
   // Minimax of degree 6 on [-1/2, 1/2] with the constant term held at 1.
   const float terms[] = {0x1.5f3e52p-10f, 0x1.3b2d4cp-7f, 0x1.c6aee8p-5f, 0x1.ebfbdcp-3f, 0x1.62e430p-1f, 1.0f};
   for (int i = 0; i < N; ++i) p[i] = hn::Set(d, 0x1.41fbbcp-13f);
@@ -81,6 +87,13 @@ HWY_INLINE void exp2(F d, V (&x)[N]) {
   for (int i = 0; i < N; ++i) {
     x[i] = hn::Mul(p[i], hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted[i]))));
   }
+}
+
+// x[i] <- 2^x[i].
+template <int N>
+HWY_INLINE void exp2(F d, V (&x)[N]) {
+  const V zero[] = {hn::Zero(d)};
+  exp2_less(d, zero, x);
 }
 
 HWY_INLINE V exp2(F d, V x) {

@@ -7,15 +7,18 @@ namespace heed::kernels {
 
 // Rows that will be read or written before long, asked for a few lines at a time between products. A core waits for
 // some twenty lines at once: asked for in one go, the rest and whatever is worked on meanwhile would stand behind them.
-// some() stands in hot loops, so it has no branch: each of two cursors moves on by a piece and stays at its last one.
+// some() stands in hot loops, so nothing in it has to be guessed: each of two cursors moves on by a piece, or stays at
+// its last one.
 class Ahead {
  public:
-  Ahead() { forget(); }
+  Ahead() { start(1); }
 
-  void forget() {
+  // Forgets what is left, and goes by so many pieces at a time from now on.
+  void start(int64_t pieces) {
     const char* here = reinterpret_cast<const char*>(this);  // idle: a line that is near anyway
     for (Cursor& cursor : cursors_) cursor = {here, here, 0};
     used_ = 0;
+    pieces_ = pieces;
   }
 
   // `count` rows of so many numbers, `stride` numbers apart. Left out where both cursors are taken: it is only a hint.
@@ -29,11 +32,14 @@ class Ahead {
   }
 
   void some() {
-    for (Cursor& cursor : cursors_) {
-      // Into the second cache: the first is full of what is worked on.
-      for (int64_t line = 0; line < kPiece; line += 64) __builtin_prefetch(cursor.at + line, 0, 2);
-      cursor.at = cursor.at == cursor.last ? cursor.at : cursor.at + cursor.step;
-    }
+    int64_t left = pieces_;
+    do {
+      for (Cursor& cursor : cursors_) {
+        // Into the second cache: the first is full of what is worked on.
+        for (int64_t line = 0; line < kPiece; line += 64) __builtin_prefetch(cursor.at + line, 0, 2);
+        cursor.at = cursor.at == cursor.last ? cursor.at : cursor.at + cursor.step;
+      }
+    } while (--left > 0);
   }
 
  private:
@@ -48,7 +54,8 @@ class Ahead {
     int64_t step;
   };
   Cursor cursors_[2];
-  int used_ = 0;
+  int used_;
+  int64_t pieces_;
 };
 
 }  // namespace heed::kernels
