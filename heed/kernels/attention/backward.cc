@@ -356,7 +356,9 @@ class BackwardChunk {
                                                                                             tile.rows, s_.D, d_scores,
                                                                                             nullptr, hiding(i), dq);
     } else {
-      (tile.vectors == 2 ? mix<2, Before::kept> : mix<1, Before::kept>)(d_, k, tile.rows, s_.D, d_scores, nullptr, dq, ahead_);
+      NoneAhead nothing;  // backward's rows come in long runs, which the prefetchers foresee
+      tile.vectors == 2 ? mix<2, Before::kept>(d_, k, tile.rows, s_.D, d_scores, nullptr, dq, nothing)
+                        : mix<1, Before::kept>(d_, k, tile.rows, s_.D, d_scores, nullptr, dq, nothing);
     }
     tile.started = true;
   }
@@ -402,7 +404,6 @@ class BackwardChunk {
   Progress* mine_ = nullptr;
   const Progress* before_ = nullptr;
   const F d_;
-  Ahead ahead_;
   Rows k_{}, v_{};  // of the task's keys
   int64_t step_ = 0;
   // The block of queries at work:

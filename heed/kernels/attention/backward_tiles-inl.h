@@ -10,6 +10,7 @@
 #include <bit>
 
 #include "heed/kernels/attention/additive-inl.h"
+#include "heed/kernels/attention/ahead.h"
 #include "heed/kernels/attention/stages-inl.h"
 #include "heed/kernels/attention/tiles-inl.h"
 

@@ -117,11 +117,10 @@ class ForwardBlock {
     }
   }
 
-  // Part i of so many of some rows.
+  // Part i of so many of some keys or values; rows that are gathered are read when they are.
   void want_part(const KvView& kv, KeyRange rows, int64_t i, int64_t parts) {
-    const int64_t count = rows.end - rows.begin, begin = count * i / parts, end = count * (i + 1) / parts;
-    if (begin >= end || plan_.blocking().gather) return;
-    ahead_.want(kv.row(b_, hk_, rows.begin + begin), kv.strides()[2], end - begin, kv.shape(3));
+    if (rows.empty() || plan_.blocking().gather) return;
+    ahead_.want_part(kv.row(b_, hk_, rows.begin), kv.strides()[2], rows.end - rows.begin, kv.shape(3), i, parts);
   }
   void want_queries(int64_t i) {
     ahead_.want(in_.q.at(b_, h_, t0_ + i * kTile), in_.q.stride(2), tiles_[i].count, s_.D);

@@ -8,6 +8,7 @@
 #endif
 
 #include "heed/kernels/attention/additive-inl.h"
+#include "heed/kernels/attention/ahead.h"
 #include "heed/kernels/attention/stages-inl.h"
 #include "heed/kernels/attention/tiles-inl.h"
 #include "heed/kernels/attention/top-inl.h"
