@@ -38,7 +38,8 @@ class BackwardChunk {
         plain_(plan_.stages().plain()),
         d_bias_(spread(grad_.d_bias, s_)),
         d_bias_over_queries_(d_bias_ && d_bias_.stride(2) == 0),
-        mem_(call.plan, scratch) {
+        mem_(call.plan, scratch),
+        added_{keys_.end, keys_.end} {
     if (!call.progress) return;
     const int64_t heads = s_.B * s_.Hk, task = chunk * heads + b * s_.Hk + hk;
     const int64_t distance = plan_.blocking().in_turn ? 1 : heads;
@@ -62,7 +63,10 @@ class BackwardChunk {
     for (int64_t t0 = (ceil_div(s_.T, queries) - 1) * queries; t0 >= 0; t0 -= queries) {
       ++step_;
       if (d_bias_ && plan_.blocking().in_turn) wait();
-      for (int64_t h = hk_ * group; h < (hk_ + 1) * group; ++h) visit_queries(h, t0);
+      for (int64_t h = hk_ * group; h < (hk_ + 1) * group; ++h) {
+        last_visit_ = t0 == 0 && h + 1 == (hk_ + 1) * group;
+        visit_queries(h, t0);
+      }
       if (mine_) mine_->reach(step_);
     }
     ++step_;
@@ -71,8 +75,10 @@ class BackwardChunk {
       for (int64_t g = 0; g < group; ++g) add_d_bias_keys(g);
     }
     if (mine_) mine_->reach(step_);
-    add_rows(mem_.dk, mem_.width, s_.D, grad_.dk);
-    add_rows(mem_.dv, mem_.width_v, s_.Dv, grad_.dv);
+    for (const KeyRange left : {KeyRange{keys_.begin, added_.begin}, KeyRange{added_.end, keys_.end}}) {
+      add_dk(left);
+      add_dv(left);
+    }
   }
 
  private:
@@ -93,6 +99,7 @@ class BackwardChunk {
     for (int64_t first = range.begin; first < range.end; first += block_) {
       visit_keys(first, std::min(block_, range.end - first));
     }
+    if (last_visit_ && !range.empty()) added_ = range;
     if (plan_.stages().gate && !range.empty()) {
       for (int64_t i = 0; i < queries_; ++i) *gate_partial(h) += mem_.gate[i];
     }
@@ -149,7 +156,8 @@ class BackwardChunk {
       if (tiles_[i].rows > 0) weigh_tile(i, k, v, first, count);
     }
     // A weight that is zero because its pair is hidden must not meet NaN or infinity.
-    if ((any_masked || any_cut) && !queries_finite_) {
+    const bool careful_queries = (any_masked || any_cut) && !queries_finite_;
+    if (careful_queries) {
       spread_block_carefully(first);
     } else {
       spread_block(first, count);
@@ -166,6 +174,10 @@ class BackwardChunk {
         if (tiles_[i].rows > 0) mix_tile(i, {k.row(tiles_[i].first - first), k.stride}, first, !keys_finite);
       }
     }
+    if (!last_visit_) return;
+    const KeyRange keys{first, first + count};
+    if (careful_queries || !adds_directly(grad_.dk)) add_dk(keys);
+    if (careful_queries || !adds_directly(grad_.dv)) add_dv(keys);
   }
 
   // E^T and dS^T of one tile; rows of keys that it does not see are zero.
@@ -273,7 +285,7 @@ class BackwardChunk {
 
   template <int R>
   void spread_keys(int64_t first, int64_t i) {
-    const int64_t tile_floats = block_ * kTile, row = first - keys_.begin + i;
+    const int64_t tile_floats = block_ * kTile;
     QueryRange queries[kMaxQueries / kTile];
     int64_t ranges = 0;
     for (int64_t t = 0; t < tiles_n_; ++t) {
@@ -283,13 +295,22 @@ class BackwardChunk {
       ranges += seen_by.count > 0 ? 1 : 0;
     }
     if (grad_.dv) {
-      spread_columns<R>(d_, queries, ranges, mem_.weights + i * kTile, mem_.d_out, s_.Dv, mem_.width_v,
-                        mem_.dv + row * mem_.width_v);
+      spread_columns<R>(d_, queries, ranges, mem_.weights + i * kTile, mem_.d_out, s_.Dv,
+                        spread_to(first + i, mem_.dv, mem_.width_v, grad_.dv));
     }
     if (grad_.dk && !plan_.stages().additive) {
-      spread_columns<R>(d_, queries, ranges, mem_.d_scores + i * kTile, mem_.q, s_.D, mem_.width,
-                        mem_.dk + row * mem_.width);
+      spread_columns<R>(d_, queries, ranges, mem_.d_scores + i * kTile, mem_.q, s_.D,
+                        spread_to(first + i, mem_.dk, mem_.width, grad_.dk));
     }
+  }
+
+  // With the last queries that see a key, its sums go to the gradient straight from registers, where whole vectors fit.
+  bool adds_directly(const View<float, 4>& gradient) const {
+    return gradient && gradient.shape(3) % kLanes == 0 && !plan_.stages().additive;
+  }
+  Spread spread_to(int64_t key, float* sums, int64_t width, const View<float, 4>& gradient) const {
+    float* to = last_visit_ && adds_directly(gradient) ? gradient.at(b_, hk_, key) : nullptr;
+    return {sums + (key - keys_.begin) * width, width, to, gradient.stride(2)};
   }
 
   void spread_block_carefully(int64_t first) {
@@ -381,11 +402,15 @@ class BackwardChunk {
     }
   }
 
-  void add_rows(const float* from, int64_t width, int64_t columns, const View<float, 4>& to) {
+  // Sums of keys that no more queries will come to.
+  void add_dk(KeyRange keys) const { add_rows(keys, mem_.dk, mem_.width, grad_.dk); }
+  void add_dv(KeyRange keys) const { add_rows(keys, mem_.dv, mem_.width_v, grad_.dv); }
+  void add_rows(KeyRange keys, const float* sums, int64_t width, const View<float, 4>& to) const {
     if (!to) return;
-    for (int64_t key = keys_.begin; key < keys_.end; ++key, from += width) {
+    for (int64_t key = keys.begin; key < keys.end; ++key) {
+      const float* from = sums + (key - keys_.begin) * width;
       float* row = to.at(b_, hk_, key);
-      for (int64_t c = 0; c < columns; ++c) row[c] += from[c];
+      for (int64_t c = 0; c < to.shape(3); ++c) row[c] += from[c];
     }
   }
 
@@ -405,11 +430,12 @@ class BackwardChunk {
   const Progress* before_ = nullptr;
   const F d_;
   Rows k_{}, v_{};  // of the task's keys
+  KeyRange added_;  // those whose sums were added with the last queries that see them
   int64_t step_ = 0;
   // The block of queries at work:
   const HeadStages* stages_ = nullptr;
   int64_t h_ = 0, t0_ = 0, queries_ = 0, tiles_n_ = 0;
-  bool queries_finite_ = true;
+  bool queries_finite_ = true, last_visit_ = false;
   Tile tiles_[kMaxQueries / kTile];
 };
 

@@ -247,14 +247,28 @@ HWY_INLINE QueryRange queries_that_see(F d, const Tile& tile, int64_t first, int
   return {skipped, std::bit_width(seen_by) - skipped};
 }
 
-// to[r][c] += sum_query weights[r][query] rows[query][c] for R keys and NV vectors of columns, over the queries of each
-// tile that see one of these keys: dV += E^T dO, dK += dS^T Q.
+// Where the sums of some keys stand, and, if no more queries will come to them, the gradient that they are added to.
+struct Spread {
+  float* sums;
+  int64_t width;
+  float* gradient;  // or null
+  int64_t stride;
+
+  Spread column(int64_t c) const { return {sums + c, width, gradient ? gradient + c : nullptr, stride}; }
+};
+
+// sums[r][c] += sum_query weights[r][query] rows[query][c] for R keys and NV vectors of columns, over the queries of
+// each tile that see one of these keys: dV += E^T dO, dK += dS^T Q.
 template <int R, int NV>
 HWY_INLINE void spread_rows(F d, const QueryRange* queries, int64_t ranges, const float* weights, const float* rows,
-                            int64_t width, float* HWY_RESTRICT to) {
+                            const Spread& to) {
+  const int64_t width = to.width;
   V acc[R][NV];
   for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < NV; ++n) acc[r][n] = hn::Load(d, to + r * width + n * kLanes);
+    for (int n = 0; n < NV; ++n) acc[r][n] = hn::Load(d, to.sums + r * width + n * kLanes);
+  }
+  if (to.gradient) {
+    for (int r = 0; r < R; ++r) hwy::Prefetch(to.gradient + r * to.stride);
   }
   for (const QueryRange* range = queries; range < queries + ranges; ++range) {
     const float* HWY_RESTRICT w = weights + range->weights_at;
@@ -268,19 +282,28 @@ HWY_INLINE void spread_rows(F d, const QueryRange* queries, int64_t ranges, cons
       }
     }
   }
+  if (to.gradient) {
+    for (int r = 0; r < R; ++r) {
+      for (int n = 0; n < NV; ++n) {
+        float* p = to.gradient + r * to.stride + n * kLanes;
+        hn::StoreU(hn::Add(hn::LoadU(d, p), acc[r][n]), d, p);
+      }
+    }
+    return;
+  }
   for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < NV; ++n) hn::Store(acc[r][n], d, to + r * width + n * kLanes);
+    for (int n = 0; n < NV; ++n) hn::Store(acc[r][n], d, to.sums + r * width + n * kLanes);
   }
 }
 
 template <int R>
 HWY_NOINLINE void spread_columns(F d, const QueryRange* queries, int64_t ranges, const float* weights,
-                                 const float* rows, int64_t columns, int64_t width, float* to) {
+                                 const float* rows, int64_t columns, const Spread& to) {
   int64_t c = 0;
   for (; c + kLanes < columns; c += 2 * kLanes) {
-    spread_rows<R, 2>(d, queries, ranges, weights, rows + c, width, to + c);
+    spread_rows<R, 2>(d, queries, ranges, weights, rows + c, to.column(c));
   }
-  if (c < columns) spread_rows<R, 1>(d, queries, ranges, weights, rows + c, width, to + c);
+  if (c < columns) spread_rows<R, 1>(d, queries, ranges, weights, rows + c, to.column(c));
 }
 
 // The same for one key and one tile, where Q or dO hold NaN or infinity and some pairs are hidden: those are left out.
