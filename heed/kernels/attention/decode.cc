@@ -34,18 +34,18 @@ struct Order {
   int64_t row(int64_t p) const { return p % kStreams * jump + p / kStreams * step; }
 };
 
-constexpr int64_t kAhead = 4;  // rows of a stream, from the one that is read to the one that is asked for
-
-// Where the row of each place stands: evenly spaced ...
+// Where the row of each place stands: evenly spaced, so that the prefetchers see it coming ...
 template <class T>
 struct EvenPlaces {
   using Element = T;
   RowsOf<T> rows;
   Order order;
   const T* at(int64_t p) const { return rows.row(order.row(p)); }
-  const T* ahead(int64_t p) const { return rows.row(order.row(p) + kAhead); }  // past the end: harmless, not read
+  void ask_ahead(int64_t, int64_t) const {}
   EvenPlaces from_column(int64_t c) const { return {{rows.data + c, rows.stride}, order}; }
 };
+
+constexpr int64_t kAhead = 4;  // rows of a stream, from the one that is read to the one that is asked for
 
 // ... or anywhere, as a list says.
 template <class T>
@@ -55,7 +55,7 @@ struct ListedPlaces {
   const T* const* rows;  // with kStreams * kAhead more at the end, which are asked for and not read
   int64_t column;
   const T* at(int64_t p) const { return rows[p] + column; }
-  const T* ahead(int64_t p) const { return rows[p + kStreams * kAhead] + column; }
+  void ask_ahead(int64_t p, int64_t columns) const { prefetch_row(rows[p + kStreams * kAhead] + column, columns); }
   ListedPlaces from_column(int64_t c) const { return {rows, column + c}; }
 };
 
@@ -89,7 +89,7 @@ HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, const Places& k, int6
   V acc[R];
   for (int r = 0; r < R; ++r) {
     row[r] = k.at(p + r);
-    prefetch_row(k.ahead(p + r), D);
+    k.ask_ahead(p + r, D);
     acc[r] = hn::Zero(d);
   }
   int64_t c = 0;
@@ -130,7 +130,7 @@ HWY_INLINE void mix_rows(F d, const Places& v, int64_t keys, int64_t left, const
     const typename Places::Element* HWY_RESTRICT row = v.at(p);
     const V w = hn::Set(d, weights[p]);
     if (left >= C * kLanes) {
-      prefetch_row(v.ahead(p), C * kLanes);
+      v.ask_ahead(p, C * kLanes);
       for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, load_wide(d, row + c * kLanes), acc[c]);
     } else {
       for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, load_part(d, row + c * kLanes, left - c * kLanes), acc[c]);
