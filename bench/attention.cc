@@ -188,10 +188,11 @@ void print(const std::string& line) {
 
 }  // namespace
 
-void bench_attention(const AttentionBenchOptions& options) {
+void bench_attention(const BenchOptions& options) {
   const std::vector<Row> rows = select(attention_grid(), options.filter);
   std::optional<JsonFile> file;
   if (!options.json.empty()) file.emplace(options.json);
+  kernels::use_simd_target(options.simd);
   Parallel parallel(options.threads);
   ReadProbe probe;
   Report report{.cpu = cpu_model(),

@@ -89,10 +89,11 @@ LayerFigures measure_layer(const LayerProblem& problem, Parallel& parallel) {
   return f;
 }
 
-void bench_layers(const LayersBenchOptions& options) {
+void bench_layers(const BenchOptions& options) {
   const std::vector<LayerRow> rows = select(layer_rows(), options.filter);
   std::optional<JsonFile> file;
   if (!options.json.empty()) file.emplace(options.json);
+  kernels::use_simd_target(options.simd);
   Parallel parallel(options.threads);
   const std::string date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
   print(fmt::format("{}, {}, {} thread{}, {}", cpu_model(), kernels::simd_target(), parallel.threads(),

@@ -10,19 +10,14 @@
 
 #include "bench/machine.h"
 #include "bench/measure.h"
+#include "bench/options.h"
 #include "heed/base/parallel.h"
 
 namespace heed::bench {
 
-struct LayersBenchOptions {
-  std::string json;    // a file to write, or nothing
-  std::string filter;  // words that must all occur in a row's name
-  int threads = 1;     // 0: all
-};
-
-// Prints a table to standard output as it goes. Throws Error, before anything is measured, where no row is left or the
-// file cannot be written.
-void bench_layers(const LayersBenchOptions&);
+// Prints a table to standard output as it goes. Throws Error, before anything is measured, where no row is left, the
+// file cannot be written or the machine has no such instruction set.
+void bench_layers(const BenchOptions&);
 
 // A layer with its numbers, ready to run.
 struct LayerProblem {

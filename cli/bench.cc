@@ -46,12 +46,16 @@ weights, measured with the same threads. '% limit' is of whichever of the two is
 One matrix of weights, run again and again, lies in the caches; '32 in turn' are read from memory.)";
 
 // The flags that every benchmark has.
-template <class Options>
-void add_flags(CLI::App* command, Options& options, const std::string& example) {
+void add_flags(CLI::App* command, bench::BenchOptions& options, const std::string& example) {
   command->add_option("--json", options.json, "Write the figures to this file, too")->type_name("FILE");
   command
       ->add_option("--filter", options.filter, "Only rows whose name has all of these words, as in '" + example + "'")
       ->type_name("TEXT");
+  command
+      ->add_option("--simd", options.simd,
+                   "Instruction set, for kernels and peak alike: AVX3 (AVX-512), AVX2, SSE4 or SCALAR; the best one if "
+                   "not given")
+      ->type_name("NAME");
   add_threads(*command, options.threads);
 }
 
@@ -60,12 +64,12 @@ void add_flags(CLI::App* command, Options& options, const std::string& example) 
 void add_bench(CLI::App& heed, Action& action) {
   CLI::App* bench = heed.add_subcommand("bench", "Measure this build on this machine");
   CLI::App* attention = bench->add_subcommand("attention", std::string(kAttentionHelp) + "\n" + kRounds);
-  auto options = std::make_shared<bench::AttentionBenchOptions>();
+  auto options = std::make_shared<bench::BenchOptions>();
   add_flags(attention, *options, "forward BHTD none 1,8,512,64");
   attention->callback([options, &action] { action = [options] { bench::bench_attention(*options); }; });
 
   CLI::App* layers = bench->add_subcommand("layers", std::string(kLayersHelp) + "\n" + kRounds);
-  auto layers_options = std::make_shared<bench::LayersBenchOptions>();
+  auto layers_options = std::make_shared<bench::BenchOptions>();
   add_flags(layers, *layers_options, "linear forward M=8");
   layers->callback([layers_options, &action] { action = [layers_options] { bench::bench_layers(*layers_options); }; });
 }

@@ -59,11 +59,11 @@ HWY_INLINE V max_keep_nan(F d, V floor, V x) {
 #endif
 }
 
-// x[i] <- 2^(x[i] - m) for an integer m = whole[i % M] of magnitude below kExp2Whole, where x - m <= 127; relative error
-// below 2^-23, NaN for NaN. Exactly 0 for x - m <= -127, -inf included. x is rounded by adding a number so large that the
-// integer lands in the lowest bits, with the exponent's bias and -m already on top: no bit of x is lost to m. Several
-// vectors go through each step together: one alone is a chain of forty cycles, and a core's scheduler holds too few such
-// chains to overlap them.
+// x[i] <- 2^(x[i] - m) for an integer m = whole[i % M] of magnitude below kExp2Whole, where x - m <= 127; relative
+// error below 2^-23, NaN for NaN. Exactly 0 for x - m <= -127, -inf included. x is rounded by adding a number so large
+// that the integer lands in the lowest bits, with the exponent's bias and -m already on top: no bit of x is lost to m.
+// Several vectors go through each step together: one alone is a chain of forty cycles, and a core's scheduler holds too
+// few such chains to overlap them.
 constexpr float kExp2Whole = 0x1p21f;
 
 template <int N, int M>

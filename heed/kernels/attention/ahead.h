@@ -11,13 +11,13 @@ namespace heed::kernels {
 // last one.
 class Ahead {
  public:
-  // Forgets what is left. What is wanted from now on is asked for by so many pieces at a time.
-  void start(int64_t pace) {
+  // Forgets what is left. What is wanted from now on is asked for within so many calls of some().
+  void start(int64_t calls) {
     const char* here = reinterpret_cast<const char*>(this);  // idle: a line that is near anyway
     for (Cursor& cursor : cursors_) cursor = {here, here, 0};
     used_ = 0;
-    pace_ = pace;
-    pieces_ = 0;
+    calls_ = std::max<int64_t>(1, calls);
+    pace_ = 0;
   }
 
   // `count` rows of so many numbers, `stride` numbers apart. Left out where all cursors are taken: it is only a hint.
@@ -38,7 +38,7 @@ class Ahead {
   }
 
   void some() {
-    for (int64_t left = pieces_; left > 0; --left) {
+    for (int64_t left = pace_; left > 0; --left) {
       for (Cursor& cursor : cursors_) {
         // Into the second cache: the first is full of what is worked on.
         for (int64_t line = 0; line < kPiece; line += 64) __builtin_prefetch(cursor.at + line, 0, 2);
@@ -54,7 +54,7 @@ class Ahead {
   void take(const char* at, int64_t step, int64_t pieces) {
     if (used_ == kCursors) return;
     cursors_[used_++] = {at, at + (pieces - 1) * step, step};
-    pieces_ = pace_;
+    pace_ = std::max(pace_, (pieces + calls_ - 1) / calls_);
   }
 
   struct Cursor {
@@ -63,7 +63,7 @@ class Ahead {
   };
   Cursor cursors_[kCursors];
   int used_ = 0;
-  int64_t pace_ = 0, pieces_ = 0;
+  int64_t calls_ = 1, pace_ = 0;  // pieces of each cursor a call
 };
 
 // Nothing to ask for.

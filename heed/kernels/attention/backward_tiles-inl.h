@@ -67,19 +67,10 @@ HWY_INLINE void weight_rows(F d, const AttentionShape& s, Rows k, Rows v, int64_
 template <int NV, bool Masked>
 HWY_NOINLINE void weight_range(F d, const AttentionShape& s, Rows k, Rows v, int64_t first, int64_t keys,
                                const TileMemory& mem, float* weights, float* d_scores) {
-  int64_t i = 0;
-  for (; NV == 1 && i + 8 <= keys; i += 8) {
-    weight_rows<8, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, first + i, mem, weights + i * kTile,
+  in_pieces<NV == 1 ? 8 : kTileRows>(keys, [&]<int R>(int64_t i) HWY_ATTR {
+    weight_rows<R, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, first + i, mem, weights + i * kTile,
                                d_scores + i * kTile);
-  }
-  for (; i + 4 <= keys; i += 4) {
-    weight_rows<4, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, first + i, mem, weights + i * kTile,
-                               d_scores + i * kTile);
-  }
-  for (; i < keys; ++i) {
-    weight_rows<1, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, first + i, mem, weights + i * kTile,
-                               d_scores + i * kTile);
-  }
+  });
 }
 
 // Rows of a tile that only one of its vectors has to do with; nobody else sees these keys.
@@ -217,9 +208,8 @@ HWY_INLINE void staged_weight_rows(F d, const AttentionShape& s, Rows k, Rows v,
 template <int NV>
 HWY_NOINLINE void staged_weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile,
                                      const TileMemory& mem, const BackwardStages& stages) {
-  int64_t i = 0;
-  for (; i + 4 <= tile.rows; i += 4) staged_weight_rows<4, NV>(d, s, k, v, tile, i, mem, stages);
-  for (; i < tile.rows; ++i) staged_weight_rows<1, NV>(d, s, k, v, tile, i, mem, stages);
+  in_pieces<kTileRows>(tile.rows,
+                       [&]<int R>(int64_t i) HWY_ATTR { staged_weight_rows<R, NV>(d, s, k, v, tile, i, mem, stages); });
 }
 
 // The queries of a tile that see one of some keys, counted from the block's first, and where their weights stand.

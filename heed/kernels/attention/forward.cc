@@ -93,10 +93,8 @@ class ForwardBlock {
       tile.enter(first, count);
       any_masked |= tile.masked;
       if (tile.rows == 0) continue;
-      // So many that the next tile's queries, or a share of the values, come in the time of one tile of scores.
-      const bool fresh = progress_[i] == Progress::untouched;
-      ahead_.start(fresh ? ceil_div(2 * s_.D, score_block(s_)) : ceil_div(s_.Dv, 64));
-      if (fresh) load_queries(i);
+      ahead_.start(tile.rows / kTileRows);
+      if (progress_[i] == Progress::untouched) load_queries(i);
       want_part(in_.v, {first, first + count}, i, tiles_n_);
       weigh_tile(i, {k.row(tile.first - first), k.stride});
     }
@@ -108,7 +106,7 @@ class ForwardBlock {
     for (int64_t begin = 0; begin < count; begin += block) {
       const KeyRange keys{first + begin, first + std::min(begin + block, count)};
       for (int64_t i = 0; i < tiles_n_; ++i) {
-        ahead_.start(1);
+        ahead_.start(s_.Dv / kTileRows);
         if (begin == 0 && tiles_[i].keys.any_end <= first + count) want_output(i);
         want_part(in_.k, following, mixed++, mixes);
         mix_tile(i, keys, {v.row(begin), v.stride}, careful);

@@ -34,12 +34,10 @@ HWY_INLINE void score_rows(F d, const float* k, int64_t stride, int64_t D, const
 template <int NV>
 HWY_INLINE void scores_and_max(F d, Rows k, int64_t keys, int64_t D, const float* q, float* scores, V (&max)[NV],
                                Ahead& ahead) {
-  int64_t key = 0;
-  for (; key + 4 <= keys; key += 4) {
-    ahead.some();
-    score_rows<4, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
-  }
-  for (; key < keys; ++key) score_rows<1, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
+  in_pieces<kTileRows>(keys, [&]<int R>(int64_t key) HWY_ATTR {
+    if constexpr (R == kTileRows) ahead.some();
+    score_rows<R, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
+  });
 }
 
 // S^T of a masked tile, whose rows at the edges only one of two vectors has to do with: the other one's scores there
@@ -55,8 +53,9 @@ HWY_NOINLINE void scores_within_edges(F d, Rows k, int64_t D, const Tile& tile, 
   const auto edge = [&](int vector, int64_t i, int64_t end) HWY_ATTR {
     const int64_t n = vector * kLanes;
     V one[1] = {hn::Zero(d)};
-    for (; i + 8 <= end; i += 8) score_rows<8, 1>(d, k.row(i), k.stride, D, q + n, scores + i * kTile + n, one);
-    for (; i < end; ++i) score_rows<1, 1>(d, k.row(i), k.stride, D, q + n, scores + i * kTile + n, one);
+    in_pieces<8>(end - i, [&]<int R>(int64_t at) HWY_ATTR {
+      score_rows<R, 1>(d, k.row(i + at), k.stride, D, q + n, scores + (i + at) * kTile + n, one);
+    });
   };
   edge(edges.lead_vector, 0, lead);
   edge(edges.tail_vector, edges.tail, tile.rows);
@@ -195,13 +194,11 @@ HWY_INLINE void staged_score_rows(F d, Rows k, int64_t D, const Tile& tile, cons
 template <int NV, bool Additive>
 HWY_INLINE void staged_scores(F d, Rows k, int64_t D, const Tile& tile, const float* q, const TileStages& stages,
                               const Hiding& hiding, float* scores, V (&max)[NV], Ahead& ahead) {
-  constexpr int kRows = Additive ? 2 : 4;
-  int64_t i = 0;
-  for (; i + kRows <= tile.rows; i += kRows) {
-    ahead.some();
-    staged_score_rows<kRows, NV, Additive>(d, k, D, tile, q, stages, hiding, i, scores, max);
-  }
-  for (; i < tile.rows; ++i) staged_score_rows<1, NV, Additive>(d, k, D, tile, q, stages, hiding, i, scores, max);
+  constexpr int kRows = Additive ? 2 : kTileRows;
+  in_pieces<kRows>(tile.rows, [&]<int R>(int64_t i) HWY_ATTR {
+    if constexpr (R == kRows) ahead.some();
+    staged_score_rows<R, NV, Additive>(d, k, D, tile, q, stages, hiding, i, scores, max);
+  });
 }
 
 // R rows of scores become 2^(s - max). Keeps: what dropout drops, by `keep`, counts in the sums, and then becomes 0.

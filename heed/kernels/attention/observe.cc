@@ -48,10 +48,9 @@ HWY_INLINE void score_rows(F d, Rows k, int64_t D, const float* q, const float* 
 // S^T for `keys` rows of K, before any stage.
 template <int NV, Score kScore>
 HWY_NOINLINE void tile_scores(F d, Rows k, int64_t keys, int64_t D, const float* q, const float* w, float* scores) {
-  constexpr int R = kScore == Score::additive ? 2 : 4;
-  int64_t i = 0;
-  for (; i + R <= keys; i += R) score_rows<R, NV, kScore>(d, {k.row(i), k.stride}, D, q, w, scores + i * kTile);
-  for (; i < keys; ++i) score_rows<1, NV, kScore>(d, {k.row(i), k.stride}, D, q, w, scores + i * kTile);
+  in_pieces<kScore == Score::additive ? 2 : kTileRows>(keys, [&]<int R>(int64_t i) HWY_ATTR {
+    score_rows<R, NV, kScore>(d, {k.row(i), k.stride}, D, q, w, scores + i * kTile);
+  });
 }
 
 // What a tile's scores meet on their way to `stage`.

@@ -20,6 +20,35 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 constexpr int64_t kTile = 2 * kLanes;  // queries: two vectors
 
+// Rows of K, or columns of V, that a product takes at a time: twice as many sums, so that none waits for another (eight
+// are just enough where every multiply-add starts on time, which Intel's cores do not do), and few loads for each
+// multiply-add. As many as there are registers for.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+constexpr int kTileRows = 8;
+#elif HWY_TARGET == HWY_AVX2
+constexpr int kTileRows = 6;
+#else
+constexpr int kTileRows = 4;
+#endif
+
+// Calls f<R>(i) for pieces of R rows, from row i on: as many of R = Most as there are, and the rest in few pieces. The
+// last eight are two fours, rather than six and two.
+template <int Most, class Function>
+HWY_INLINE void in_pieces(int64_t rows, const Function& f) {
+  int64_t i = 0;
+  for (; rows - i >= Most && (Most != 6 || rows - i != 8); i += Most) f.template operator()<Most>(i);
+  if constexpr (Most > 4) {
+    for (; rows - i >= 4; i += 4) f.template operator()<4>(i);
+  }
+  if constexpr (Most > 2) {
+    if (rows - i >= 2) {
+      f.template operator()<2>(i);
+      i += 2;
+    }
+  }
+  if (i < rows) f.template operator()<1>(i);
+}
+
 // Rows of a matrix in memory.
 template <class T>
 struct RowsOf {
@@ -96,23 +125,10 @@ HWY_INLINE void mix_columns(F d, Rows rows, int64_t keys, const float* HWY_RESTR
 template <int NV, Before B, class Ahead>
 HWY_NOINLINE void mix(F d, Rows rows, int64_t keys, int64_t columns, const float* weights, const float* factor,
                       float* out, Ahead& ahead) {
-  int64_t c = 0;
-  for (; c + 4 <= columns; c += 4) {
-    ahead.some();
-    mix_columns<4, NV, B>(d, {rows.data + c, rows.stride}, keys, weights, factor, out + c * kTile);
-  }
-  rows.data += c;
-  out += c * kTile;
-  switch (columns - c) {
-    case 1:
-      return mix_columns<1, NV, B>(d, rows, keys, weights, factor, out);
-    case 2:
-      return mix_columns<2, NV, B>(d, rows, keys, weights, factor, out);
-    case 3:
-      return mix_columns<3, NV, B>(d, rows, keys, weights, factor, out);
-    default:
-      return;
-  }
+  in_pieces<kTileRows>(columns, [&]<int C>(int64_t c) HWY_ATTR {
+    if constexpr (C == kTileRows) ahead.some();
+    mix_columns<C, NV, B>(d, {rows.data + c, rows.stride}, keys, weights, factor, out + c * kTile);
+  });
 }
 
 // Which pairs of a tile are hidden: by its queries' runs of visible keys, and by rows of terms where -inf says so.

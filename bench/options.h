@@ -1,0 +1,14 @@
+#pragma once
+// What every benchmark can be asked for.
+#include <string>
+
+namespace heed::bench {
+
+struct BenchOptions {
+  std::string json;    // a file to write, or nothing
+  std::string filter;  // words that must all occur in a row's name
+  std::string simd;    // the instruction set to run with; nothing: the best
+  int threads = 1;     // 0: all
+};
+
+}  // namespace heed::bench
