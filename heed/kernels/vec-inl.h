@@ -13,6 +13,11 @@
 #include "heed/base/half.h"
 #include "hwy/highway.h"
 
+// For a lambda that has to become part of the function around it: called, it would pass vectors through memory.
+#ifndef HEED_INLINED
+#define HEED_INLINED HWY_ATTR __attribute__((always_inline))
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
@@ -172,10 +177,36 @@ HWY_INLINE void transpose_in(F d, const float* from, int64_t stride, int64_t col
   }
 }
 
+#if HWY_CAP_GE512
+// A 4 x 4 matrix of 128-bit blocks: transposes it.
+HWY_INLINE void transpose_of_blocks(F d, V& v0, V& v1, V& v2, V& v3) {
+  const V low02 = hn::ConcatLowerLower(d, v2, v0), low13 = hn::ConcatLowerLower(d, v3, v1);
+  const V high02 = hn::ConcatUpperUpper(d, v2, v0), high13 = hn::ConcatUpperUpper(d, v3, v1);
+  v0 = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low13), low02);
+  v1 = hn::OddEvenBlocks(low13, hn::SwapAdjacentBlocks(low02));
+  v2 = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high13), high02);
+  v3 = hn::OddEvenBlocks(high13, hn::SwapAdjacentBlocks(high02));
+}
+#endif
+
 // The way back: to[r * stride + c] = factor[r] * from[c * width + r].
 HWY_INLINE void transpose_out(F d, const float* from, int64_t width, int64_t columns, V factor, float* to,
                               int64_t stride) {
   int64_t c = 0;
+#if HWY_CAP_GE512
+  // Whole rows of 16 at a time: four stores of 16 bytes for each would take longer than all shuffles.
+  for (; c + kLanes <= columns; c += kLanes) {
+    V v[4][4];  // [group of four columns][row mod 4]
+    for (int g = 0; g < 4; ++g) {
+      for (int i = 0; i < 4; ++i) v[g][i] = hn::Mul(hn::Load(d, from + (c + 4 * g + i) * width), factor);
+      transpose_blocks(d, v[g][0], v[g][1], v[g][2], v[g][3]);
+    }
+    for (int i = 0; i < 4; ++i) {
+      transpose_of_blocks(d, v[0][i], v[1][i], v[2][i], v[3][i]);
+      for (int g = 0; g < 4; ++g) hn::StoreU(v[g][i], d, to + (4 * g + i) * stride + c);
+    }
+  }
+#endif
 #if HWY_TARGET != HWY_SCALAR
   for (; c + 4 <= columns; c += 4) {
     V v0 = hn::Mul(hn::Load(d, from + c * width), factor);

@@ -21,6 +21,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
+// Whole groups of a block's keys, and what is left: some fours, a two and a one.
+constexpr int64_t kMostGroups = kMaxBackwardKeys / kSpreadKeys + kSpreadKeys / 4 + 3;
+
 // One task: a chunk of keys of one key head, against all queries of its group of heads.
 class BackwardChunk {
  public:
@@ -266,41 +269,29 @@ class BackwardChunk {
     return partials_.w + (chunk_ * partials_.heads + b_ * s_.Hq + h) * partials_.width;
   }
 
-  // dV and dK of the block's keys, six at a time.
+  // dV and dK of the block's keys.
   void spread_block(int64_t first, int64_t count) {
-    for (int64_t i = 0; i < count;) {
-      const int64_t left = count - i;
-      if (left >= 6) {
-        spread_keys<6>(first, i);
-        i += 6;
-      } else if (left >= 4) {
-        spread_keys<4>(first, i);
-        i += 4;
-      } else {
-        spread_keys<1>(first, i);
-        i += 1;
-      }
+    int64_t groups = 0;
+    in_pieces<kSpreadKeys>(count, [&]<int R>(int64_t i) { find_queries(first, i, R, groups_[groups++]); });
+    if (grad_.dv) {
+      spread_groups(d_, groups_, groups, mem_.weights, mem_.d_out, s_.Dv,
+                    spread_to(first, mem_.dv, mem_.width_v, grad_.dv));
+    }
+    if (grad_.dk && !plan_.stages().additive) {
+      spread_groups(d_, groups_, groups, mem_.d_scores, mem_.q, s_.D, spread_to(first, mem_.dk, mem_.width, grad_.dk));
     }
   }
 
-  template <int R>
-  void spread_keys(int64_t first, int64_t i) {
-    const int64_t tile_floats = block_ * kTile;
-    QueryRange queries[kMaxQueries / kTile];
-    int64_t ranges = 0;
+  // Those that see one of the block's keys from i on.
+  void find_queries(int64_t first, int64_t i, int keys, KeyGroup& group) const {
+    group.first = i;
+    group.keys = keys;
+    group.ranges = 0;
     for (int64_t t = 0; t < tiles_n_; ++t) {
       const int64_t at = t * kTile;
-      const QueryRange seen_by = queries_that_see(d_, tiles_[t], first + i, R, mem_.low + at, mem_.high + at);
-      queries[ranges] = {at + seen_by.begin, seen_by.count, t * tile_floats + seen_by.begin};
-      ranges += seen_by.count > 0 ? 1 : 0;
-    }
-    if (grad_.dv) {
-      spread_columns<R>(d_, queries, ranges, mem_.weights + i * kTile, mem_.d_out, s_.Dv,
-                        spread_to(first + i, mem_.dv, mem_.width_v, grad_.dv));
-    }
-    if (grad_.dk && !plan_.stages().additive) {
-      spread_columns<R>(d_, queries, ranges, mem_.d_scores + i * kTile, mem_.q, s_.D,
-                        spread_to(first + i, mem_.dk, mem_.width, grad_.dk));
+      const QueryRange seen_by = queries_that_see(d_, tiles_[t], first + i, keys, mem_.low + at, mem_.high + at);
+      if (seen_by.count == 0) continue;
+      group.queries[group.ranges++] = {at + seen_by.begin, seen_by.count, at * block_ + seen_by.begin};
     }
   }
 
@@ -437,6 +428,7 @@ class BackwardChunk {
   int64_t h_ = 0, t0_ = 0, queries_ = 0, tiles_n_ = 0;
   bool queries_finite_ = true, last_visit_ = false;
   Tile tiles_[kMaxQueries / kTile];
+  KeyGroup groups_[kMostGroups];
 };
 
 void backward_chunk(const BackwardCall& call, int64_t b, int64_t hk, int64_t chunk, float* scratch) {

@@ -35,23 +35,22 @@ HWY_INLINE void weight_rows(F d, const AttentionShape& s, Rows k, Rows v, int64_
                             float* HWY_RESTRICT weights, float* HWY_RESTRICT d_scores) {
   V acc[R][NV];
   product_rows<R, NV>(d, k.data, k.stride, s.D, mem.q_t, acc);
-  for (int n = 0; n < NV; ++n) {
+  unrolled<NV>([&](auto n) HWY_ATTR {
     const V max = hn::Load(d, mem.max + n * kLanes);
-    V es[R];
-    for (int r = 0; r < R; ++r) es[r] = hn::Sub(acc[r][n], max);
-    exp2(d, es);
-    for (int r = 0; r < R; ++r) {
-      V e = es[r];
+    V e[R];
+    unrolled<R>([&](auto r) HWY_ATTR { e[r] = hn::Sub(acc[r][n], max); });
+    exp2(d, e);
+    unrolled<R>([&](auto r) HWY_ATTR {
       if constexpr (Masked) {
-        e = hn::IfThenElseZero(seen(d, key + r, mem.low + n * kLanes, mem.high + n * kLanes), e);
+        e[r] = hn::IfThenElseZero(seen(d, key + r, mem.low + n * kLanes, mem.high + n * kLanes), e[r]);
       }
-      hn::Store(e, d, weights + r * kTile + n * kLanes);
-    }
-  }
+      hn::Store(e[r], d, weights + r * kTile + n * kLanes);
+    });
+  });
   product_rows<R, NV>(d, v.data, v.stride, s.Dv, mem.do_t, acc);
-  for (int n = 0; n < NV; ++n) {
+  unrolled<NV>([&](auto n) HWY_ATTR {
     const V delta = hn::Load(d, mem.delta + n * kLanes);
-    for (int r = 0; r < R; ++r) {
+    unrolled<R>([&](auto r) HWY_ATTR {
       const V e = hn::Load(d, weights + r * kTile + n * kLanes);
       V ds = hn::Mul(e, hn::Sub(acc[r][n], delta));
       // A hidden value may be NaN, and so dP here.
@@ -59,8 +58,8 @@ HWY_INLINE void weight_rows(F d, const AttentionShape& s, Rows k, Rows v, int64_
         ds = hn::IfThenElseZero(seen(d, key + r, mem.low + n * kLanes, mem.high + n * kLanes), ds);
       }
       hn::Store(ds, d, d_scores + r * kTile + n * kLanes);
-    }
-  }
+    });
+  });
 }
 
 // The same for `keys` keys from `first` on. One vector alone needs more rows for as many sums.
@@ -237,14 +236,28 @@ HWY_INLINE QueryRange queries_that_see(F d, const Tile& tile, int64_t first, int
   return {skipped, std::bit_width(seen_by) - skipped};
 }
 
-// Where the sums of some keys stand, and, if no more queries will come to them, the gradient that they are added to.
+// Keys whose sums are in registers at a time, by two vectors of columns.
+constexpr int kSpreadKeys = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? 12 : 6;
+
+// So many keys, or the 4, 2 or 1 at the end of a block, and which queries of each tile see one of them.
+struct KeyGroup {
+  int64_t first;  // counted from the block's first key
+  int keys;
+  int64_t ranges;
+  QueryRange queries[kMaxQueries / kTile];
+};
+
+// Where the sums of a block's keys stand, and, if no more queries will come to them, the gradient that they are added
+// to.
 struct Spread {
   float* sums;
   int64_t width;
   float* gradient;  // or null
   int64_t stride;
 
-  Spread column(int64_t c) const { return {sums + c, width, gradient ? gradient + c : nullptr, stride}; }
+  Spread at(int64_t key, int64_t c) const {
+    return {sums + key * width + c, width, gradient ? gradient + key * stride + c : nullptr, stride};
+  }
 };
 
 // sums[r][c] += sum_query weights[r][query] rows[query][c] for R keys and NV vectors of columns, over the queries of
@@ -254,9 +267,8 @@ HWY_INLINE void spread_rows(F d, const QueryRange* queries, int64_t ranges, cons
                             const Spread& to) {
   const int64_t width = to.width;
   V acc[R][NV];
-  for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < NV; ++n) acc[r][n] = hn::Load(d, to.sums + r * width + n * kLanes);
-  }
+  unrolled<R * NV>([&](auto i)
+                       HWY_ATTR { acc[i / NV][i % NV] = hn::Load(d, to.sums + i / NV * width + i % NV * kLanes); });
   if (to.gradient) {
     for (int r = 0; r < R; ++r) hwy::Prefetch(to.gradient + r * to.stride);
   }
@@ -265,35 +277,55 @@ HWY_INLINE void spread_rows(F d, const QueryRange* queries, int64_t ranges, cons
     const float* HWY_RESTRICT x = rows + range->begin * width;
     for (int64_t q = 0; q < range->count; ++q, x += width) {
       V y[NV];
-      for (int n = 0; n < NV; ++n) y[n] = hn::Load(d, x + n * kLanes);
-      for (int r = 0; r < R; ++r) {
+      unrolled<NV>([&](auto n) HWY_ATTR { y[n] = hn::Load(d, x + n * kLanes); });
+      unrolled<R>([&](auto r) HWY_ATTR {
         const V e = hn::Set(d, w[r * kTile + q]);
-        for (int n = 0; n < NV; ++n) acc[r][n] = hn::MulAdd(e, y[n], acc[r][n]);
-      }
+        unrolled<NV>([&](auto n) HWY_ATTR { acc[r][n] = hn::MulAdd(e, y[n], acc[r][n]); });
+      });
     }
   }
-  if (to.gradient) {
-    for (int r = 0; r < R; ++r) {
-      for (int n = 0; n < NV; ++n) {
-        float* p = to.gradient + r * to.stride + n * kLanes;
-        hn::StoreU(hn::Add(hn::LoadU(d, p), acc[r][n]), d, p);
-      }
+  unrolled<R * NV>([&](auto i) HWY_ATTR {
+    const V sum = acc[i / NV][i % NV];
+    if (to.gradient) {
+      float* p = to.gradient + i / NV * to.stride + i % NV * kLanes;
+      hn::StoreU(hn::Add(hn::LoadU(d, p), sum), d, p);
+    } else {
+      hn::Store(sum, d, to.sums + i / NV * width + i % NV * kLanes);
     }
-    return;
-  }
-  for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < NV; ++n) hn::Store(acc[r][n], d, to.sums + r * width + n * kLanes);
+  });
+}
+
+// The same for all groups of a block's keys. Columns come first: a few of them, of all queries, stay in L1 while group
+// after group passes over them.
+template <int NV>
+HWY_NOINLINE void spread_columns(F d, const KeyGroup* groups, int64_t count, const float* weights, const float* rows,
+                                 int64_t c, const Spread& to) {
+  for (const KeyGroup* group = groups; group < groups + count; ++group) {
+    const auto spread = [&]<int R>() HWY_ATTR {
+      spread_rows<R, NV>(d, group->queries, group->ranges, weights + group->first * kTile, rows + c,
+                         to.at(group->first, c));
+    };
+    switch (group->keys) {
+      case kSpreadKeys:
+        spread.template operator()<kSpreadKeys>();
+        break;
+      case 4:
+        spread.template operator()<4>();
+        break;
+      case 2:
+        spread.template operator()<2>();
+        break;
+      default:
+        spread.template operator()<1>();
+    }
   }
 }
 
-template <int R>
-HWY_NOINLINE void spread_columns(F d, const QueryRange* queries, int64_t ranges, const float* weights,
-                                 const float* rows, int64_t columns, const Spread& to) {
+inline void spread_groups(F d, const KeyGroup* groups, int64_t count, const float* weights, const float* rows,
+                          int64_t columns, const Spread& to) {
   int64_t c = 0;
-  for (; c + kLanes < columns; c += 2 * kLanes) {
-    spread_rows<R, 2>(d, queries, ranges, weights, rows + c, to.column(c));
-  }
-  if (c < columns) spread_rows<R, 1>(d, queries, ranges, weights, rows + c, to.column(c));
+  for (; c + kLanes < columns; c += 2 * kLanes) spread_columns<2>(d, groups, count, weights, rows, c, to);
+  if (c < columns) spread_columns<1>(d, groups, count, weights, rows, c, to);
 }
 
 // The same for one key and one tile, where Q or dO hold NaN or infinity and some pairs are hidden: those are left out.

@@ -24,10 +24,11 @@ constexpr int64_t key_block(const AttentionShape& s) {
 // Keys that are scored before their values are mixed. A tile of queries stays in L1 meanwhile, and keys are read row
 // after row, which the prefetchers foresee.
 constexpr int64_t score_block(const AttentionShape& s) { return 2 * key_block(s); }
-// Backward's key block also divides by six, the rows of its dK and dV tile.
+// Backward's key block also divides by six and by twelve, the rows of its dK and dV tiles.
+constexpr int64_t kMaxBackwardKeys = 60;
 constexpr int64_t backward_key_block(const AttentionShape& s) {
   const int64_t width = std::max(s.D, s.Dv);
-  return width <= 64 ? 60 : width <= 128 ? 36 : 24;
+  return width <= 64 ? kMaxBackwardKeys : width <= 128 ? 36 : 24;
 }
 
 // A view of [B,Hq,T,S] in which extents of 1 serve all: by strides of 0.

@@ -30,6 +30,10 @@ HWY_INLINE void with_before(int vectors, Before before, const Function& f) {
   vectors == 2 ? of.template operator()<2>() : of.template operator()<1>();
 }
 
+// Keys whose values are mixed at a time. Wide vectors come with first caches that hold the weights of all that was
+// scored; elsewhere, half of them.
+constexpr int64_t mix_block(const AttentionShape& s) { return kLanes >= 16 ? score_block(s) : key_block(s); }
+
 // One block of queries of one head.
 class ForwardBlock {
  public:
@@ -100,7 +104,7 @@ class ForwardBlock {
     }
     const Rows v = kv_rows(d_, in_.v, b_, hk_, first, count, mem_.values, gather);
     const bool careful = any_masked && !all_finite(d_, v.data, v.stride, count, s_.Dv);
-    const int64_t block = key_block(s_), mixes = ceil_div(count, block) * tiles_n_;
+    const int64_t block = mix_block(s_), mixes = ceil_div(count, block) * tiles_n_;
     const KeyRange following{first + count, std::min(first + 2 * count, end)};
     int64_t mixed = 0;
     for (int64_t begin = 0; begin < count; begin += block) {

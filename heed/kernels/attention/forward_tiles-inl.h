@@ -22,19 +22,18 @@ HWY_INLINE void score_rows(F d, const float* k, int64_t stride, int64_t D, const
                            V (&max)[NV]) {
   V s[R][NV];
   product_rows<R, NV>(d, k, stride, D, q, s);
-  for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < NV; ++n) {
-      hn::Store(s[r][n], d, scores + r * kTile + n * kLanes);
-      max[n] = hn::Max(max[n], s[r][n]);
-    }
-  }
+  unrolled<R * NV>([&](auto i) HWY_ATTR {
+    constexpr int r = i / NV, n = i % NV;
+    hn::Store(s[r][n], d, scores + r * kTile + n * kLanes);
+    max[n] = hn::Max(max[n], s[r][n]);
+  });
 }
 
 // S^T for `keys` rows of K, and the maximum over them.
 template <int NV>
 HWY_INLINE void scores_and_max(F d, Rows k, int64_t keys, int64_t D, const float* q, float* scores, V (&max)[NV],
                                Ahead& ahead) {
-  in_pieces<kTileRows>(keys, [&]<int R>(int64_t key) HWY_ATTR {
+  in_pieces<kTileRows>(keys, [&]<int R>(int64_t key) HEED_INLINED {
     if constexpr (R == kTileRows) ahead.some();
     score_rows<R, NV>(d, k.row(key), k.stride, D, q, scores + key * kTile, max);
   });
@@ -53,7 +52,7 @@ HWY_NOINLINE void scores_within_edges(F d, Rows k, int64_t D, const Tile& tile, 
   const auto edge = [&](int vector, int64_t i, int64_t end) HWY_ATTR {
     const int64_t n = vector * kLanes;
     V one[1] = {hn::Zero(d)};
-    in_pieces<8>(end - i, [&]<int R>(int64_t at) HWY_ATTR {
+    in_pieces<8>(end - i, [&]<int R>(int64_t at) HEED_INLINED {
       score_rows<R, 1>(d, k.row(i + at), k.stride, D, q + n, scores + (i + at) * kTile + n, one);
     });
   };
@@ -195,7 +194,7 @@ template <int NV, bool Additive>
 HWY_INLINE void staged_scores(F d, Rows k, int64_t D, const Tile& tile, const float* q, const TileStages& stages,
                               const Hiding& hiding, float* scores, V (&max)[NV], Ahead& ahead) {
   constexpr int kRows = Additive ? 2 : kTileRows;
-  in_pieces<kRows>(tile.rows, [&]<int R>(int64_t i) HWY_ATTR {
+  in_pieces<kRows>(tile.rows, [&]<int R>(int64_t i) HEED_INLINED {
     if constexpr (R == kRows) ahead.some();
     staged_score_rows<R, NV, Additive>(d, k, D, tile, q, stages, hiding, i, scores, max);
   });
