@@ -119,17 +119,17 @@ class BackwardChunk {
     for (int64_t i = 0; i < padded; ++i) {
       const float* stats = i < queries_ ? grad_.stats.at(b_, h_, t0_ + i) : nullptr;
       float *q = mem_.q + i * mem_.width, *d_out = mem_.d_out + i * mem_.width_v;
-      std::memset(q, 0, static_cast<size_t>(mem_.width) * sizeof(float));
-      std::memset(d_out, 0, static_cast<size_t>(mem_.width_v) * sizeof(float));
       const bool live = stats && stats[1] != 0;
+      const int64_t columns = live ? s_.D : 0, columns_v = live ? s_.Dv : 0;
+      std::fill(q + columns, q + mem_.width, 0.0f);
+      std::fill(d_out + columns_v, d_out + mem_.width_v, 0.0f);
       mem_.max[i] = live ? stats[0] : FLT_MAX;
       mem_.delta[i] = 0;
       if (!live) continue;
-      const float inverse = keep_scale / stats[1];
-      const float *from = grad_.d_out.at(b_, h_, t0_ + i), *out = grad_.out.at(b_, h_, t0_ + i);
-      std::memcpy(q, in_.q.at(b_, h_, t0_ + i), static_cast<size_t>(s_.D) * sizeof(float));
-      for (int64_t c = 0; c < s_.Dv; ++c) d_out[c] = from[c] * inverse;
-      mem_.delta[i] = (plain_ ? plan_.scale() : 1 / keep_scale) * dot(d_, d_out, out, s_.Dv);
+      std::copy_n(in_.q.at(b_, h_, t0_ + i), s_.D, q);
+      const float product = scale_and_dot(d_, grad_.d_out.at(b_, h_, t0_ + i), keep_scale / stats[1],
+                                          grad_.out.at(b_, h_, t0_ + i), s_.Dv, d_out);
+      mem_.delta[i] = (plain_ ? plan_.scale() : 1 / keep_scale) * product;
     }
     const V scale = hn::Set(d_, plain_ ? plan_.scale() : 1.0f);
     const V scale_q = hn::Set(d_, plan_.stages().additive ? 1.0f : stages_->factor);

@@ -342,12 +342,20 @@ inline void spread_carefully(F d, const Tile& tile, int64_t row, const Hiding& h
   }
 }
 
-HWY_INLINE float dot(F d, const float* a, const float* b, int64_t n) {
+// to = factor * from, of n numbers; returns to . other.
+HWY_INLINE float scale_and_dot(F d, const float* from, float factor, const float* other, int64_t n, float* to) {
   V acc = hn::Zero(d);
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) acc = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), acc);
+  for (; i + kLanes <= n; i += kLanes) {
+    const V x = hn::Mul(hn::LoadU(d, from + i), hn::Set(d, factor));
+    hn::StoreU(x, d, to + i);
+    acc = hn::MulAdd(x, hn::LoadU(d, other + i), acc);
+  }
   float sum = hn::GetLane(hn::SumOfLanes(d, acc));
-  for (; i < n; ++i) sum += a[i] * b[i];
+  for (; i < n; ++i) {
+    to[i] = factor * from[i];
+    sum += to[i] * other[i];
+  }
   return sum;
 }
 

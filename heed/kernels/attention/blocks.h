@@ -31,6 +31,10 @@ constexpr int64_t backward_key_block(const AttentionShape& s) {
   return width <= 64 ? kMaxBackwardKeys : width <= 128 ? 36 : 24;
 }
 
+// The width of rows whose columns are read a line at a time, row after row: whole vectors, in an odd number of lines,
+// so that the lines of a column fall on all sets of a cache.
+constexpr int64_t odd_width(int64_t columns) { return kMaxLanes * (ceil_div(columns, kMaxLanes) | 1); }
+
 // A view of [B,Hq,T,S] in which extents of 1 serve all: by strides of 0.
 template <class T>
 View<T, 4> spread(const View<T, 4>& view, const AttentionShape& s) {
@@ -140,11 +144,11 @@ inline int64_t decode_partial_floats(const AttentionPlan& plan) {
 // What one thread of backward works in.
 struct BackwardScratch {
   float *q_t, *do_t, *dq_t;         // Q^T, dO^T and dQ^T by queries, in tiles
-  float *q, *d_out;                 // the same rows as they stand, padded to whole vectors
+  float *q, *d_out;                 // the same rows as they stand, padded (odd_width)
   float *weights, *d_scores;        // E^T and dS^T, [tile][key][query]
   float *max, *delta, *low, *high;  // a number a query
   float *keys, *values;             // the task's rows, where they have to be gathered
-  float *dk, *dv;                   // of the task's keys, rows padded to whole vectors
+  float *dk, *dv;                   // of the task's keys, rows as wide as those of q and d_out
   float *dq, *w, *dw, *hidden;      // for the additive score: dQ as rows, w, dw and hidden pairs of a tile
   float* d_bias;                    // [key][query] of a tile
   float* d_bias_keys;               // [head of the group][key of the task], where one row of bias serves all queries
@@ -162,8 +166,8 @@ struct BackwardScratch {
     const int64_t queries = round_up(plan.blocking().queries, kMaxTile), keys_n = backward_key_block(s);
     const int64_t chunk = plan.blocking().key_chunk;
     const bool gather = plan.blocking().gather, additive = plan.stages().additive, bias = plan.stages().bias;
-    width = round_up(s.D, kMaxLanes);
-    width_v = round_up(s.Dv, kMaxLanes);
+    width = odd_width(s.D);
+    width_v = odd_width(s.Dv);
     q_t = carve.take(queries * s.D);
     do_t = carve.take(queries * s.Dv);
     dq_t = carve.take(additive ? 0 : queries * s.D);
