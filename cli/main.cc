@@ -14,6 +14,7 @@
 #include "cli/corpus.h"
 #include "cli/evaluate.h"
 #include "cli/explain.h"
+#include "cli/fitting_blas.h"
 #include "cli/generate.h"
 #include "cli/info.h"
 #include "cli/manual.h"
@@ -114,6 +115,7 @@ int run(int argc, char** argv) {
     throw UsageError(std::string("heed: ") + error.what());
   }
   check_complete(heed);
+  restart_with_fitting_blas(argv);
   action();
   flush_output();
   return 0;

@@ -15,13 +15,18 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 constexpr int64_t kPanel = Weight::kPanel;
 constexpr int kVectors = static_cast<int>(kPanel / kLanes);  // in a panel's row
-// Sums in registers, beside what they are made of: 12 of 16.
-constexpr int kMostRows = kVectors < 12 ? 12 / kVectors : 1;
-constexpr int64_t kPiece = 512;  // inputs of a panel that many rows pass over: 32 KiB in f32
+// Sums in registers, beside what they are made of: 12 of 16, or 16 of 32, where addresses of more rows would not fit
+// into the other registers.
+constexpr bool kManyRegisters = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
+constexpr int kSums = kManyRegisters ? 16 : 12;
+constexpr int kMostRows = kManyRegisters ? 8 : kVectors < 12 ? 12 / kVectors : 1;
+// Panels that many rows pass over at a time, and inputs of them: 32 KiB in f32.
+constexpr int kSide = kManyRegisters ? 2 : 1;
+constexpr int64_t kPiece = 512 / kSide;
 
 // Panels read side by side for some rows: enough sums that none waits for itself, and several streams from memory.
 constexpr int streams(int rows) {
-  const int most = 12 / (kVectors * rows);
+  const int most = kSums / (kVectors * rows);
   return most >= 4 ? 4 : most >= 2 ? 2 : 1;
 }
 
@@ -37,11 +42,12 @@ struct RowBlock {
   bool keep;          // sums begin as what y holds
 };
 
-// What will be read next, asked for on the way: `lines` cache lines with every eight inputs. An address past the end is
-// harmless.
+// What will be read next, asked for on the way: `lines` cache lines with every eight inputs, of each of so many panels.
+// An address past the end is harmless.
 struct Ahead {
   const std::byte* from = nullptr;
   int64_t lines = 0;
+  int64_t apart = 0;  // bytes, from panel to panel
 };
 
 // One input's 16 outputs, widened. Of a pair of bf16, each becomes an f32 by one instruction where it stands; see
@@ -68,14 +74,15 @@ HWY_INLINE void load_outputs(F d, const T* row, V (&w)[kVectors]) {
 template <int R, int P, class T>
 HWY_INLINE void add_products(F d, const float* const (&x)[R], int64_t i, const T* HWY_RESTRICT panel, int64_t apart,
                              V (&sum)[R][P][kVectors]) {
-  for (int p = 0; p < P; ++p) {
-    V w[kVectors];
-    load_outputs(d, panel + p * apart, w);
-    for (int r = 0; r < R; ++r) {
-      const V factor = hn::Set(d, x[r][i]);
-      for (int v = 0; v < kVectors; ++v) sum[r][p][v] = hn::MulAdd(factor, w[v], sum[r][p][v]);
-    }
-  }
+  V w[P][kVectors];
+  unrolled<P>([&](auto p) HEED_INLINED { load_outputs(d, panel + p * apart, w[p]); });
+  unrolled<R>([&](auto r) HEED_INLINED {
+    const V factor = hn::Set(d, x[r][i]);
+    unrolled<P * kVectors>([&](auto n) HEED_INLINED {
+      constexpr int p = n / kVectors, v = n % kVectors;
+      sum[r][p][v] = hn::MulAdd(factor, w[p][v], sum[r][p][v]);
+    });
+  });
 }
 
 // y [R, 16 P] = x [R,I] times P panels, with what the block begins from.
@@ -83,31 +90,29 @@ template <int R, int P, class T>
 HWY_NOINLINE void multiply(F d, const RowBlock& rows, const T* HWY_RESTRICT panel, int64_t apart, int64_t inputs,
                            Ahead ahead) {
   V sum[R][P][kVectors];
-  for (int p = 0; p < P; ++p) {
-    for (int v = 0; v < kVectors; ++v) {
-      const int64_t column = p * kPanel + v * kLanes;
-      const V bias = rows.bias ? hn::LoadU(d, rows.bias + column) : hn::Zero(d);
-      for (int r = 0; r < R; ++r) {
-        const float* y = rows.y + r * rows.y_stride + column;
-        sum[r][p][v] = rows.keep ? hn::Add(bias, hn::LoadU(d, y)) : bias;
-      }
-    }
-  }
+  unrolled<P * kVectors>([&](auto n) HEED_INLINED {
+    constexpr int p = n / kVectors, v = n % kVectors;
+    const int64_t column = p * kPanel + v * kLanes;
+    const V bias = rows.bias ? hn::LoadU(d, rows.bias + column) : hn::Zero(d);
+    unrolled<R>([&](auto r) HEED_INLINED {
+      const float* y = rows.y + r * rows.y_stride + column;
+      sum[r][p][v] = rows.keep ? hn::Add(bias, hn::LoadU(d, y)) : bias;
+    });
+  });
   const float* x[R];
-  for (int r = 0; r < R; ++r) x[r] = rows.x + r * rows.x_stride;
+  unrolled<R>([&](auto r) HEED_INLINED { x[r] = rows.x + r * rows.x_stride; });
   int64_t i = 0;
   for (; i + 8 <= inputs; i += 8) {
-    for (int64_t line = 0; line < ahead.lines; ++line, ahead.from += kLine) hwy::Prefetch(ahead.from);
+    for (int64_t line = 0; line < ahead.lines; ++line, ahead.from += kLine) {
+      for (int p = 0; p < P; ++p) hwy::Prefetch(ahead.from + p * ahead.apart);
+    }
     for (int64_t j = i; j < i + 8; ++j, panel += kPanel) add_products(d, x, j, panel, apart, sum);
   }
   for (; i < inputs; ++i, panel += kPanel) add_products(d, x, i, panel, apart, sum);
-  for (int r = 0; r < R; ++r) {
-    for (int p = 0; p < P; ++p) {
-      for (int v = 0; v < kVectors; ++v) {
-        hn::StoreU(sum[r][p][v], d, rows.y + r * rows.y_stride + p * kPanel + v * kLanes);
-      }
-    }
-  }
+  unrolled<R * P * kVectors>([&](auto n) HEED_INLINED {
+    constexpr int r = n / (P * kVectors), p = n / kVectors % P, v = n % kVectors;
+    hn::StoreU(sum[r][p][v], d, rows.y + r * rows.y_stride + p * kPanel + v * kLanes);
+  });
 }
 
 // The last panel of a matrix, where y has fewer columns: by way of whole ones.
@@ -130,18 +135,28 @@ HWY_INLINE void multiply_panel(F d, const RowBlock& rows, const T* panel, int64_
   multiply<R, 1>(d, rows, panel, 0, inputs, ahead);
 }
 
+// `panels` of them: one, or kSide whole ones.
+template <int R, class T>
+HWY_INLINE void multiply_panels(F d, const RowBlock& rows, int64_t panels, const T* panel, int64_t apart,
+                                int64_t inputs, Ahead ahead) {
+  if constexpr (kSide > 1) {
+    if (panels == kSide) return multiply<R, kSide>(d, rows, panel, apart, inputs, ahead);
+  }
+  multiply_panel<R>(d, rows, panel, inputs, ahead);
+}
+
 // All panels of a tile for R rows, each read once.
 template <int R, class T>
 void stream_panels(F d, RowBlock rows, const T* panel, int64_t inputs) {
-  constexpr int kSide = streams(R);
+  constexpr int kStreams = streams(R);
   while (rows.columns > 0) {
-    const bool together = rows.columns >= kSide * kPanel;
+    const bool together = rows.columns >= kStreams * kPanel;
     if (together) {
-      multiply<R, kSide>(d, rows, panel, inputs * kPanel, inputs, {});
+      multiply<R, kStreams>(d, rows, panel, inputs * kPanel, inputs, {});
     } else {
       multiply_panel<R>(d, rows, panel, inputs, {});
     }
-    const int64_t done = kPanel * (together ? kSide : 1);
+    const int64_t done = kPanel * (together ? kStreams : 1);
     panel += done * inputs;
     rows.y += done;
     rows.columns -= done;
@@ -158,19 +173,21 @@ HWY_INLINE void with_rows(int64_t rows, const Run& run) {
   run(std::integral_constant<int, R>());
 }
 
-// A part of one panel: `count` inputs from `first` on, for 16 columns of y.
+// A part of one panel or of kSide of them: `count` inputs from `first` on, for 16 columns of y a panel.
 struct Piece {
-  int64_t first, count, column;
+  int64_t first, count, column, panels;
 };
 
-// All rows of a tile over a piece. Each block of rows asks for its share of the piece after it.
+// All rows of a tile over a piece, whose panels begin `apart` numbers from each other. Each block of rows asks for its
+// share of the piece after it.
 template <class T>
-void multiply_blocks(F d, const Projection& call, const Tile& tile, const Piece& piece, const T* panel, const T* next) {
-  const int64_t blocks = (tile.rows + kMostRows - 1) / kMostRows;
+void multiply_blocks(F d, const Projection& call, const Tile& tile, const Piece& piece, const T* panel, int64_t apart,
+                     const T* next) {
+  const int64_t blocks = (tile.rows + kMostRows - 1) / kMostRows, size = sizeof(T);
   Ahead ahead;
   if (next) {
     constexpr int64_t kLinesOfEight = 8 * kPanel * static_cast<int64_t>(sizeof(T)) / kLine;
-    ahead = {reinterpret_cast<const std::byte*>(next), (kLinesOfEight + blocks - 1) / blocks};
+    ahead = {reinterpret_cast<const std::byte*>(next), (kLinesOfEight + blocks - 1) / blocks, apart * size};
   }
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t row = tile.row + tile.rows * b / blocks, end = tile.row + tile.rows * (b + 1) / blocks;
@@ -181,7 +198,8 @@ void multiply_blocks(F d, const Projection& call, const Tile& tile, const Piece&
                         .columns = tile.column + tile.columns - piece.column,
                         .bias = piece.first == 0 && call.options.b ? call.options.b.at(piece.column) : nullptr,
                         .keep = piece.first > 0 || call.options.add};
-    with_rows(end - row, [&](auto R) HWY_ATTR { multiply_panel<R>(d, rows, panel, piece.count, ahead); });
+    with_rows(end - row,
+              [&](auto R) HWY_ATTR { multiply_panels<R>(d, rows, piece.panels, panel, apart, piece.count, ahead); });
     ahead.from += piece.count / 8 * ahead.lines * kLine;
   }
 }
@@ -191,8 +209,10 @@ void multiply_blocks(F d, const Projection& call, const Tile& tile, const Piece&
 template <class Body>
 HWY_INLINE void for_pieces(const Tile& tile, int64_t inputs, const Body& body) {
   for (int64_t first = 0; first == 0 || first < inputs; first += kPiece) {
-    for (int64_t column = tile.column; column < tile.column + tile.columns; column += kPanel) {
-      body(Piece{first, std::min(kPiece, inputs - first), column});
+    const int64_t end = tile.column + tile.columns;
+    for (int64_t column = tile.column, panels; column < end; column += panels * kPanel) {
+      panels = end - column >= kSide * kPanel ? kSide : 1;
+      body(Piece{first, std::min(kPiece, inputs - first), column, panels});
     }
   }
 }
@@ -202,13 +222,14 @@ template <class T>
 void block_panels(F d, const Projection& call, const Tile& tile) {
   const int64_t inputs = call.w.inputs();
   for_pieces(tile, inputs, [&](const Piece& piece) HWY_ATTR {
-    const int64_t p = piece.column / kPanel;
-    const bool last_panel = piece.column + kPanel >= tile.column + tile.columns;
+    const int64_t p = piece.column / kPanel, after = p + piece.panels;
+    const bool last_panel = after * kPanel >= tile.column + tile.columns;
     const bool last_piece = piece.first + kPiece >= inputs;
     // After the tile's last panel come its next inputs, or the tile after it.
-    const T* next = last_panel ? call.w.panel<T>(last_piece ? p + 1 : tile.column / kPanel) : call.w.panel<T>(p + 1);
+    const T* next = call.w.panel<T>(last_panel && !last_piece ? tile.column / kPanel : after);
     const int64_t skip = last_panel ? (last_piece ? 0 : piece.first + kPiece) : piece.first;
-    multiply_blocks(d, call, tile, piece, call.w.panel<T>(p) + piece.first * kPanel, next + skip * kPanel);
+    multiply_blocks(d, call, tile, piece, call.w.panel<T>(p) + piece.first * kPanel, inputs * kPanel,
+                    next + skip * kPanel);
   });
 }
 
@@ -220,17 +241,17 @@ void pack(const float* rows, int64_t stride, int64_t inputs, float* panel) {
   }
 }
 
-// A piece of a matrix that is not packed, as one of a panel, in f32.
+// A piece of a matrix that is not packed, 16 outputs from `column` on, as one of a panel, in f32.
 template <class T>
-void pack_piece(const View<const T, 2>& w, const Piece& piece, float* panel) {
-  const int64_t outputs = std::min(kPanel, w.shape(0) - piece.column);
+void pack_piece(const View<const T, 2>& w, const Piece& piece, int64_t column, float* panel) {
+  const int64_t outputs = std::min(kPanel, w.shape(0) - column);
   if constexpr (std::is_same_v<T, float>) {
     if (outputs == kPanel && w.stride(1) == 1) {
-      return pack(w.at(piece.column, piece.first), w.stride(0), piece.count, panel);
+      return pack(w.at(column, piece.first), w.stride(0), piece.count, panel);
     }
   }
   for (int64_t i = 0; i < piece.count; ++i) {
-    const T* from = w.at(piece.column, piece.first + i);
+    const T* from = w.at(column, piece.first + i);
     for (int64_t j = 0; j < kPanel; ++j) {
       panel[i * kPanel + j] = j < outputs ? static_cast<float>(from[j * w.stride(0)]) : 0.0f;
     }
@@ -240,11 +261,12 @@ void pack_piece(const View<const T, 2>& w, const Piece& piece, float* panel) {
 // Rows over such a matrix.
 template <class T>
 void block_view(F d, const Projection& call, const Tile& tile) {
-  HWY_ALIGN float panel[kPiece * kPanel];
+  constexpr int64_t kApart = kPiece * kPanel;
+  HWY_ALIGN float panels[kSide * kApart];
   const View<const T, 2> w = call.w.view<T>();
   for_pieces(tile, w.shape(1), [&](const Piece& piece) HWY_ATTR {
-    pack_piece(w, piece, panel);
-    multiply_blocks<float>(d, call, tile, piece, panel, nullptr);
+    for (int64_t p = 0; p < piece.panels; ++p) pack_piece(w, piece, piece.column + p * kPanel, panels + p * kApart);
+    multiply_blocks<float>(d, call, tile, piece, panels, kApart, nullptr);
   });
 }
 

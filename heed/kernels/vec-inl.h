@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "heed/base/half.h"
 #include "hwy/highway.h"
@@ -29,6 +30,14 @@ using V = hn::Vec<F>;
 // The lanes of a vector as a constant: tiles are laid out by it. (No scalable target is built yet: SVE would need
 // another layout.)
 constexpr int64_t kLanes = HWY_LANES(float);
+
+// f(0), f(1) ... f(N - 1), with the number as a constant: loops over registers. A plain loop is unrolled only after the
+// compiler has given arrays a place in memory.
+template <int N, class Function>
+HWY_INLINE void unrolled(const Function& f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) HEED_INLINED { (f(std::integral_constant<int, I>()), ...); }
+  (std::make_integer_sequence<int, N>());
+}
 
 // kLanes numbers from memory, widened to f32.
 HWY_INLINE V load_wide(F d, const float* p) { return hn::LoadU(d, p); }

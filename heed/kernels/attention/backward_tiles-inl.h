@@ -35,12 +35,12 @@ HWY_INLINE void weight_rows(F d, const AttentionShape& s, Rows k, Rows v, int64_
                             float* HWY_RESTRICT weights, float* HWY_RESTRICT d_scores) {
   V acc[R][NV];
   product_rows<R, NV>(d, k.data, k.stride, s.D, mem.q_t, acc);
-  unrolled<NV>([&](auto n) HWY_ATTR {
+  unrolled<NV>([&](auto n) HEED_INLINED {
     const V max = hn::Load(d, mem.max + n * kLanes);
     V e[R];
-    unrolled<R>([&](auto r) HWY_ATTR { e[r] = hn::Sub(acc[r][n], max); });
+    unrolled<R>([&](auto r) HEED_INLINED { e[r] = hn::Sub(acc[r][n], max); });
     exp2(d, e);
-    unrolled<R>([&](auto r) HWY_ATTR {
+    unrolled<R>([&](auto r) HEED_INLINED {
       if constexpr (Masked) {
         e[r] = hn::IfThenElseZero(seen(d, key + r, mem.low + n * kLanes, mem.high + n * kLanes), e[r]);
       }
@@ -48,9 +48,9 @@ HWY_INLINE void weight_rows(F d, const AttentionShape& s, Rows k, Rows v, int64_
     });
   });
   product_rows<R, NV>(d, v.data, v.stride, s.Dv, mem.do_t, acc);
-  unrolled<NV>([&](auto n) HWY_ATTR {
+  unrolled<NV>([&](auto n) HEED_INLINED {
     const V delta = hn::Load(d, mem.delta + n * kLanes);
-    unrolled<R>([&](auto r) HWY_ATTR {
+    unrolled<R>([&](auto r) HEED_INLINED {
       const V e = hn::Load(d, weights + r * kTile + n * kLanes);
       V ds = hn::Mul(e, hn::Sub(acc[r][n], delta));
       // A hidden value may be NaN, and so dP here.
@@ -277,14 +277,14 @@ HWY_INLINE void spread_rows(F d, const QueryRange* queries, int64_t ranges, cons
     const float* HWY_RESTRICT x = rows + range->begin * width;
     for (int64_t q = 0; q < range->count; ++q, x += width) {
       V y[NV];
-      unrolled<NV>([&](auto n) HWY_ATTR { y[n] = hn::Load(d, x + n * kLanes); });
-      unrolled<R>([&](auto r) HWY_ATTR {
+      unrolled<NV>([&](auto n) HEED_INLINED { y[n] = hn::Load(d, x + n * kLanes); });
+      unrolled<R>([&](auto r) HEED_INLINED {
         const V e = hn::Set(d, w[r * kTile + q]);
-        unrolled<NV>([&](auto n) HWY_ATTR { acc[r][n] = hn::MulAdd(e, y[n], acc[r][n]); });
+        unrolled<NV>([&](auto n) HEED_INLINED { acc[r][n] = hn::MulAdd(e, y[n], acc[r][n]); });
       });
     }
   }
-  unrolled<R * NV>([&](auto i) HWY_ATTR {
+  unrolled<R * NV>([&](auto i) HEED_INLINED {
     const V sum = acc[i / NV][i % NV];
     if (to.gradient) {
       float* p = to.gradient + i / NV * to.stride + i % NV * kLanes;

@@ -22,7 +22,7 @@ HWY_INLINE void score_rows(F d, const float* k, int64_t stride, int64_t D, const
                            V (&max)[NV]) {
   V s[R][NV];
   product_rows<R, NV>(d, k, stride, D, q, s);
-  unrolled<R * NV>([&](auto i) HWY_ATTR {
+  unrolled<R * NV>([&](auto i) HEED_INLINED {
     constexpr int r = i / NV, n = i % NV;
     hn::Store(s[r][n], d, scores + r * kTile + n * kLanes);
     max[n] = hn::Max(max[n], s[r][n]);

@@ -9,7 +9,6 @@
 
 #include <cfloat>
 #include <limits>
-#include <utility>
 
 #include "heed/kernels/attention/attention.h"
 #include "heed/kernels/attention/blocks.h"
@@ -50,14 +49,6 @@ HWY_INLINE void in_pieces(int64_t rows, const Function& f) {
   if (i < rows) f.template operator()<1>(i);
 }
 
-// f(0), f(1) ... f(N - 1), with the number as a constant: loops over registers. A plain loop is unrolled only after the
-// compiler has given arrays a place in memory.
-template <int N, class Function>
-HWY_INLINE void unrolled(const Function& f) {
-  [&]<int... I>(std::integer_sequence<int, I...>) HWY_ATTR { (f(std::integral_constant<int, I>()), ...); }
-  (std::make_integer_sequence<int, N>());
-}
-
 // Rows of a matrix in memory.
 template <class T>
 struct RowsOf {
@@ -74,21 +65,21 @@ HWY_INLINE void product_rows(F d, const float* HWY_RESTRICT rows, int64_t stride
                              const float* HWY_RESTRICT tile, V (&acc)[R][NV]) {
   const float* HWY_RESTRICT row[R];
   row[0] = rows;
-  unrolled<R - 1>([&](auto r) HWY_ATTR { row[r + 1] = row[r] + stride; });
+  unrolled<R - 1>([&](auto r) HEED_INLINED { row[r + 1] = row[r] + stride; });
   {
     V x[NV];
-    unrolled<NV>([&](auto n) HWY_ATTR { x[n] = hn::Load(d, tile + n * kLanes); });
-    unrolled<R>([&](auto r) HWY_ATTR {
+    unrolled<NV>([&](auto n) HEED_INLINED { x[n] = hn::Load(d, tile + n * kLanes); });
+    unrolled<R>([&](auto r) HEED_INLINED {
       const V y = hn::Set(d, row[r][0]);
-      unrolled<NV>([&](auto n) HWY_ATTR { acc[r][n] = hn::Mul(y, x[n]); });
+      unrolled<NV>([&](auto n) HEED_INLINED { acc[r][n] = hn::Mul(y, x[n]); });
     });
   }
   for (int64_t c = 1; c < columns; ++c) {
     V x[NV];
-    unrolled<NV>([&](auto n) HWY_ATTR { x[n] = hn::Load(d, tile + c * kTile + n * kLanes); });
-    unrolled<R>([&](auto r) HWY_ATTR {
+    unrolled<NV>([&](auto n) HEED_INLINED { x[n] = hn::Load(d, tile + c * kTile + n * kLanes); });
+    unrolled<R>([&](auto r) HEED_INLINED {
       const V y = hn::Set(d, row[r][c]);
-      unrolled<NV>([&](auto n) HWY_ATTR { acc[r][n] = hn::MulAdd(y, x[n], acc[r][n]); });
+      unrolled<NV>([&](auto n) HEED_INLINED { acc[r][n] = hn::MulAdd(y, x[n], acc[r][n]); });
     });
   }
 }
@@ -114,19 +105,20 @@ template <int C, int NV, Before B>
 HWY_INLINE void mix_columns(F d, Rows rows, int64_t keys, const float* HWY_RESTRICT weights,
                             const float* HWY_RESTRICT factor, float* HWY_RESTRICT out) {
   V acc[C][NV];
-  unrolled<C * NV>([&](auto i) HWY_ATTR {
+  unrolled<C * NV>([&](auto i) HEED_INLINED {
     acc[i / NV][i % NV] = before<B>(d, out + i / NV * kTile + i % NV * kLanes, factor + i % NV * kLanes);
   });
   const float* HWY_RESTRICT row = rows.data;
   for (int64_t key = 0; key < keys; ++key, row += rows.stride, weights += kTile) {
     V w[NV];
-    unrolled<NV>([&](auto n) HWY_ATTR { w[n] = hn::Load(d, weights + n * kLanes); });
-    unrolled<C>([&](auto c) HWY_ATTR {
+    unrolled<NV>([&](auto n) HEED_INLINED { w[n] = hn::Load(d, weights + n * kLanes); });
+    unrolled<C>([&](auto c) HEED_INLINED {
       const V y = hn::Set(d, row[c]);
-      unrolled<NV>([&](auto n) HWY_ATTR { acc[c][n] = hn::MulAdd(y, w[n], acc[c][n]); });
+      unrolled<NV>([&](auto n) HEED_INLINED { acc[c][n] = hn::MulAdd(y, w[n], acc[c][n]); });
     });
   }
-  unrolled<C * NV>([&](auto i) HWY_ATTR { hn::Store(acc[i / NV][i % NV], d, out + i / NV * kTile + i % NV * kLanes); });
+  unrolled<C * NV>([&](auto i)
+                       HEED_INLINED { hn::Store(acc[i / NV][i % NV], d, out + i / NV * kTile + i % NV * kLanes); });
 }
 
 // mix_columns over all columns of a matrix. Between them, ahead.some() may ask for other memory.
