@@ -458,6 +458,35 @@ TEST(AttentionThreads, BitsDoNotDependOnThreadsForRandomInstances) {
   for_draws(100, [](Rng& rng) { expect_same_bits_on_any_threads(draw_instance(rng, 1e6)); });
 }
 
+// A weight that fades with distance passes through the denormal numbers, which are slow; they become zero. Values are
+// the identity, so that outputs are the weights.
+TEST(AttentionEdge, FadingWeightsAreNormalOrZero) {
+  constexpr int64_t T = 300, D = 8;
+  const std::vector<float> zeros(T * D, 0.0f), slope = {0.5f};
+  std::vector<float> identity(T * T, 0.0f), out(T * T);
+  for (int64_t i = 0; i < T; ++i) identity[static_cast<size_t>(i * T + i)] = 1;
+  const View<const float, 4> x(zeros.data(), {1, 1, T, D}), v(identity.data(), {1, 1, T, T});
+  const AttentionInputs in{.q = x, .k = x, .v = v};
+  const AttentionOutputs to{.out = {out.data(), {1, 1, T, T}}, .lse = {}, .stats = {}};
+  const AttentionOptions options{.mask = {Alibi::top_left(slope)}};
+  Parallel one(1);
+  for_targets([&] {
+    Workspace workspace;
+    attention_forward(in, to, options, workspace, one);
+    const auto kind = [](int which) { return [which](float w) { return std::fpclassify(w) == which; }; };
+    EXPECT_EQ(std::count_if(out.begin(), out.end(), kind(FP_SUBNORMAL)), 0);
+    EXPECT_GT(std::count_if(out.begin(), out.end(), kind(FP_ZERO)), 0);
+    EXPECT_GT(*std::min_element(out.begin(), out.begin() + 150), 0);  // of the first query, far above that
+  });
+}
+
+TEST(AttentionEdge, TheCallerKeepsItsDenormalNumbers) {
+  Parallel one(1);
+  Problem({.shape = {1, 2, 2, 5, 7, 8, 8}}).run(one);
+  volatile float small = std::numeric_limits<float>::min();
+  EXPECT_GT(small * 0.5f, 0.0f);
+}
+
 // Partial sums against the twin: long keys are where they are.
 TEST(AttentionEdge, LongKeysAreNearTheTwin) {
   expect_near_twin_on_every_target({.shape = {1, 2, 1, 1, 3000, 16, 16}});

@@ -17,6 +17,7 @@
 // After foreach_target.h:
 #include "heed/kernels/attention/backward.h"
 #include "heed/kernels/attention/backward_tiles-inl.h"
+#include "heed/kernels/attention/flush_denormals.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
@@ -470,6 +471,7 @@ void attention_backward(const AttentionPlan& plan, const AttentionInputs& in, co
   const BackwardCall call{plan, in, grad, partials, shared > 0 ? progress : nullptr};
   // By chunks first: a chunk waits for the one before it, and the first is the one that a causal mask leaves most to.
   parallel.for_each(heads * plan.blocking().key_chunks, [&](int64_t task, int worker) {
+    const FlushDenormals flush;
     const int64_t head = task % heads;
     HWY_DYNAMIC_DISPATCH(backward_chunk)
     (call, head / s.Hk, head % s.Hk, task / heads, scratch + worker * floats);

@@ -144,10 +144,10 @@ template <int R, int NV>
 HWY_INLINE void staged_d_scores(F d, const Tile& tile, int64_t i, const TileMemory& mem, const BackwardStages& stages,
                                 const V (&acc)[R][NV], float* weights, float* d_scores) {
   const V gate = hn::Set(d, stages.gate), scale = hn::Set(d, stages.scale);
-  for (int r = 0; r < R; ++r) {
+  unrolled<R>([&](auto r) HEED_INLINED {
     const int64_t row = i + r;
     const bool hides = stages.head.hides() || row < tile.clear_begin() || row >= tile.clear_end();
-    for (int n = 0; n < NV; ++n) {
+    unrolled<NV>([&](auto n) HEED_INLINED {
       const int64_t at = r * kTile + n * kLanes, tile_at = row * kTile + n * kLanes;
       const V e = hn::Load(d, weights + at);
       V p = acc[r][n], kept = e;
@@ -171,8 +171,8 @@ HWY_INLINE void staged_d_scores(F d, const Tile& tile, int64_t i, const TileMemo
       if (stages.d_bias) hn::Store(dz, d, stages.d_bias + tile_at);
       hn::Store(hn::Mul(gate, kept), d, weights + at);
       hn::Store(hn::Mul(slope, dz), d, d_scores + at);
-    }
-  }
+    });
+  });
 }
 
 // E^T and dS^T for the R keys from row i of the tile on.
@@ -186,20 +186,19 @@ HWY_INLINE void staged_weight_rows(F d, const AttentionShape& s, Rows k, Rows v,
     float scores[R];
     for (int r = 0; r < R; ++r) rows[r] = k.row(i + r);
     additive_dot<R>(d, stages.only_q, rows, stages.w, s.D, scores);
-    for (int r = 0; r < R; ++r) {
-      for (int n = 0; n < NV; ++n) acc[r][n] = hn::Set(d, scores[r]);
-    }
+    unrolled<R * NV>([&](auto j) HEED_INLINED { acc[j / NV][j % NV] = hn::Set(d, scores[j / NV]); });
   } else if (stages.w) {
     additive_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, stages.w, acc);
   } else {
     product_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, acc);
   }
   constexpr int kRows = R % 2 == 0 ? 2 : 1;  // as many as registers hold
-  for (int r = 0; r < R; r += kRows) {
+  unrolled<R / kRows>([&](auto step) HEED_INLINED {
+    constexpr int r = step * kRows;
     V x[kRows * NV];
-    for (int j = 0; j < kRows * NV; ++j) x[j] = acc[r + j / NV][j % NV];
+    unrolled<kRows * NV>([&](auto j) HEED_INLINED { x[j] = acc[r + j / NV][j % NV]; });
     staged_exponentials<kRows, NV>(d, tile, i + r, mem, stages, x, weights + r * kTile, d_scores + r * kTile);
-  }
+  });
   product_rows<R, NV>(d, v.row(i), v.stride, s.Dv, mem.do_t, acc);
   staged_d_scores<R, NV>(d, tile, i, mem, stages, acc, weights, d_scores);
 }

@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h:
 #include "heed/kernels/attention/additive-inl.h"
+#include "heed/kernels/attention/flush_denormals.h"
 #include "heed/kernels/attention/forward.h"
 #include "heed/kernels/attention/stages-inl.h"
 #include "heed/kernels/attention/tiles-inl.h"
@@ -353,6 +354,7 @@ void forward_decode(const ForwardCall& call, Workspace& workspace, Parallel& par
   float* partials = reinterpret_cast<float*>(workspace.data());
   float* scratch = partials + decode_partial_floats(call.plan);
   parallel.for_each(s.B * s.Hk * cut.key_chunks, [&](int64_t task, int worker) {
+    const FlushDenormals flush;
     const int64_t chunk = task % cut.key_chunks, b = task / cut.key_chunks / s.Hk, hk = task / cut.key_chunks % s.Hk;
     const DecodeScratch mem(call.plan, scratch + worker * floats);
     HWY_DYNAMIC_DISPATCH(decode_chunk)

@@ -47,8 +47,9 @@ struct Bounds {
 //   is
 //             wrong by 5 u |w_a|, and each 1 - t_a^2 by 12 u.
 //   bias      ALiBi and bias add 4 u of the sizes of all terms.
+//   flushed   what is below 2^-126 becomes zero: each term of a sum, and the sum as it stands then: 2 kFlushed a term.
 //   P kept    dropout and gate are a factor f of each weight, f = gate keep / (1 - rate): three roundings more.
-inline constexpr double kUnit = 0x1p-24, kTiny = 0x1p-120;
+inline constexpr double kUnit = 0x1p-24, kTiny = 0x1p-120, kFlushed = 0x1p-126;
 
 struct Pair {
   size_t key;
@@ -218,7 +219,7 @@ class RowBounds {
   // A term factor_d * x is added to each element d, where x is wrong by `error` and about as large as `typical`.
   static void add(Bound& bound, size_t begin, const double* factor, size_t width, double error, double typical) {
     for (size_t d = 0; d < width; ++d) {
-      bound.worst[begin + d] += std::abs(factor[d]) * error;
+      bound.worst[begin + d] += std::abs(factor[d]) * error + 2 * kFlushed;
       bound.typical[begin + d] += factor[d] * factor[d] * typical * typical;
     }
   }

@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "heed/kernels/attention/forward.cc"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"
 // After foreach_target.h:
+#include "heed/kernels/attention/flush_denormals.h"
 #include "heed/kernels/attention/forward.h"
 #include "heed/kernels/attention/forward_tiles-inl.h"
 
@@ -297,6 +298,7 @@ void forward_tiles(const ForwardCall& call, Workspace& workspace, Parallel& para
   const int64_t blocks = ceil_div(s.T, call.plan.blocking().queries), heads = s.B * s.Hq;
   const bool causal = call.plan.visibility().causal();
   parallel.for_each(heads * blocks, [&](int64_t task, int worker) {
+    const FlushDenormals flush;
     // Head by head: a head's keys and values stay in the second cache. The last queries of a causal pass have the most
     // to do, and come first, so that no thread is left alone with them.
     const int64_t head = task / blocks, block = causal ? blocks - 1 - task % blocks : task % blocks;

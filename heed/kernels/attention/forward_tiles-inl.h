@@ -171,23 +171,23 @@ HWY_INLINE void staged_score_rows(F d, Rows k, int64_t D, const Tile& tile, cons
   } else {
     product_rows<R, NV>(d, k.row(i), k.stride, D, q, s);
   }
-  V x[R * NV];
-  for (int r = 0; r < R; ++r) {
-    cap_scores(d, stages.head, s[r]);
-    for (int n = 0; n < NV; ++n) x[r * NV + n] = s[r][n];
+  if (stages.head.cap != 0) {
+    unrolled<R>([&](auto r) HEED_INLINED { cap_scores(d, stages.head, s[r]); });
   }
+  V x[R * NV];
+  unrolled<R * NV>([&](auto j) HEED_INLINED { x[j] = s[j / NV][j % NV]; });
   add_terms<R, NV>(d, stages.head, tile.first + i, stages.position, stages.extra + i * kTile, x);
   if (i < tile.clear_begin() || i + R > tile.clear_end()) {
-    for (int j = 0; j < R * NV; ++j) {
-      const int64_t n = j % NV * kLanes;
+    unrolled<R * NV>([&](auto j) HEED_INLINED {
+      constexpr int64_t n = j % NV * kLanes;
       const auto visible = seen(d, tile.first + i + j / NV, hiding.low + n, hiding.high + n);
       x[j] = hn::IfThenElse(visible, x[j], hn::Set(d, kHidden));
-    }
+    });
   }
-  for (int j = 0; j < R * NV; ++j) {
+  unrolled<R * NV>([&](auto j) HEED_INLINED {
     hn::Store(x[j], d, scores + (i + j / NV) * kTile + j % NV * kLanes);
     max[j % NV] = hn::Max(max[j % NV], x[j]);
-  }
+  });
 }
 
 template <int NV, bool Additive>

@@ -11,6 +11,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h:
 #include "heed/kernels/attention/additive-inl.h"
+#include "heed/kernels/attention/flush_denormals.h"
 #include "heed/kernels/attention/observe_blocks.h"
 #include "heed/kernels/attention/stages-inl.h"
 #include "heed/kernels/attention/tiles-inl.h"
@@ -475,6 +476,7 @@ void attention_observe(const ObservationPlan& plan, const AttentionInputs& in, c
   const int64_t floats = ObserveScratch(plan.scores(), nullptr).floats, heads = s.B * s.Hq;
   // The first keys of a causal pass are seen by the most queries, and come first.
   parallel.for_each(heads * plan.key_chunks(), [&](int64_t task, int worker) {
+    const FlushDenormals flush;
     const int64_t head = task % heads, chunk = task / heads;
     HWY_DYNAMIC_DISPATCH(observe_chunk)(call, head / s.Hq, head % s.Hq, chunk, scratch + worker * floats);
   });

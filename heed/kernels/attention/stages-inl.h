@@ -82,20 +82,20 @@ template <int R, int NV>
 HWY_INLINE void add_terms(F d, const HeadStages& stages, int64_t key, const float* position, const float* extra,
                           V (&x)[R * NV]) {
   if (stages.slope != 0) {
-    for (int i = 0; i < R * NV; ++i) {
-      const int64_t row = key + i / NV;
-      const V at = hn::Set(d, static_cast<float>(row));
+    const V slope = hn::Set(d, stages.slope);
+    unrolled<R * NV>([&](auto i) HEED_INLINED {
+      const V at = hn::Set(d, static_cast<float>(key + i / NV));
       const V distance = hn::Abs(hn::Sub(hn::Load(d, position + i % NV * kLanes), at));
-      x[i] = hn::NegMulAdd(hn::Set(d, stages.slope), distance, x[i]);
-    }
+      x[i] = hn::NegMulAdd(slope, distance, x[i]);
+    });
   }
   if (stages.hides()) {
     const V hidden = hn::Set(d, kHidden);
-    for (int i = 0; i < R * NV; ++i) {
+    unrolled<R * NV>([&](auto i) HEED_INLINED {
       const V term = hn::Load(d, extra + i / NV * kTile + i % NV * kLanes);
       // Chosen, not added: a hidden score may be NaN.
       x[i] = hn::IfThenElse(hn::Eq(term, hidden), hidden, hn::Add(x[i], term));
-    }
+    });
   }
 }
 
