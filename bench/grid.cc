@@ -88,7 +88,8 @@ void add_extras(std::vector<Row>& rows) {
                         Extra::map256, Extra::additive}) {
       const Case c{.T = T, .S = T, .extra = extra};
       rows.push_back({Pass::forward, c});
-      const bool differs_backward = extra == Extra::bias || extra == Extra::dropout || extra == Extra::softcap;
+      const bool differs_backward =
+          extra == Extra::alibi || extra == Extra::bias || extra == Extra::dropout || extra == Extra::softcap;
       if (T == 512 && differs_backward) rows.push_back({Pass::backward, c});
     }
   }
