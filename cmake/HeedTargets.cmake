@@ -42,12 +42,8 @@ endfunction()
 # Vector width is chosen at run time. AVX3 is AVX-512 as of its first servers; what AVX3_DL adds is of no use here.
 function(heed_simd target)
   set(disabled "HWY_SSSE3|HWY_AVX3_DL")
-  # Fewer targets to compile with sanitizers, which takes long; release tests all of them.
-  if(HEED_SANITIZE)
+  if(HEED_SANITIZE)  # one target less to compile with sanitizers, which takes long; ./dev test says so
     string(APPEND disabled "|HWY_SSE4")
-  endif()
-  if(HEED_SANITIZE STREQUAL "thread")  # threads do not depend on the width of vectors
-    string(APPEND disabled "|HWY_AVX3")
   endif()
   target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=(${disabled})")
   target_link_libraries(${target} PUBLIC hwy::hwy)

@@ -17,7 +17,6 @@ constexpr int64_t kPanel = Weight::kPanel;
 constexpr int kVectors = static_cast<int>(kPanel / kLanes);  // in a panel's row
 // Sums in registers, beside what they are made of: 12 of 16, or 16 of 32, where addresses of more rows would not fit
 // into the other registers.
-constexpr bool kManyRegisters = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
 constexpr int kSums = kManyRegisters ? 16 : 12;
 constexpr int kMostRows = kManyRegisters ? 8 : kVectors < 12 ? 12 / kVectors : 1;
 // Panels that many rows pass over at a time, and inputs of them: 32 KiB in f32.

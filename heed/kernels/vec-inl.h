@@ -31,6 +31,9 @@ using V = hn::Vec<F>;
 // another layout.)
 constexpr int64_t kLanes = HWY_LANES(float);
 
+// Whether there are 32 vector registers, not 16.
+constexpr bool kManyRegisters = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
+
 // f(0), f(1) ... f(N - 1), with the number as a constant: loops over registers. A plain loop is unrolled only after the
 // compiler has given arrays a place in memory.
 template <int N, class Function>

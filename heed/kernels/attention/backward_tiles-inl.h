@@ -236,7 +236,7 @@ HWY_INLINE QueryRange queries_that_see(F d, const Tile& tile, int64_t first, int
 }
 
 // Keys whose sums are in registers at a time, by two vectors of columns.
-constexpr int kSpreadKeys = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? 12 : 6;
+constexpr int kSpreadKeys = kManyRegisters ? 12 : 6;
 
 // So many keys, or the 4, 2 or 1 at the end of a block, and which queries of each tile see one of them.
 struct KeyGroup {

@@ -23,13 +23,7 @@ constexpr int64_t kTile = 2 * kLanes;  // queries: two vectors
 // Rows of K, or columns of V, that a product takes at a time: twice as many sums, so that none waits for another (eight
 // are just enough where every multiply-add starts on time, which Intel's cores do not do), and few loads for each
 // multiply-add. As many as there are registers for.
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-constexpr int kTileRows = 8;
-#elif HWY_TARGET == HWY_AVX2
-constexpr int kTileRows = 6;
-#else
-constexpr int kTileRows = 4;
-#endif
+constexpr int kTileRows = kManyRegisters ? 8 : HWY_TARGET == HWY_AVX2 ? 6 : 4;
 
 // Calls f<R>(i) for pieces of R rows, from row i on: as many of R = Most as there are, and the rest in few pieces. The
 // last eight are two fours, rather than six and two.
