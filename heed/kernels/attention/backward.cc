@@ -42,8 +42,7 @@ class BackwardChunk {
         plain_(plan_.stages().plain()),
         d_bias_(spread(grad_.d_bias, s_)),
         d_bias_over_queries_(d_bias_ && d_bias_.stride(2) == 0),
-        mem_(call.plan, scratch),
-        added_{keys_.end, keys_.end} {
+        mem_(call.plan, scratch) {
     if (!call.progress) return;
     const int64_t heads = s_.B * s_.Hk, task = chunk * heads + b * s_.Hk + hk;
     const int64_t distance = plan_.blocking().in_turn ? 1 : heads;
@@ -55,8 +54,6 @@ class BackwardChunk {
     const int64_t keys = keys_.end - keys_.begin, group = s_.Hq / s_.Hk;
     k_ = kv_rows(d_, in_.k, b_, hk_, keys_.begin, keys, mem_.keys, plan_.blocking().gather);
     v_ = kv_rows(d_, in_.v, b_, hk_, keys_.begin, keys, mem_.values, plan_.blocking().gather);
-    std::memset(mem_.dk, 0, static_cast<size_t>(keys * mem_.width) * sizeof(float));
-    std::memset(mem_.dv, 0, static_cast<size_t>(keys * mem_.width_v) * sizeof(float));
     if (plan_.stages().bias) std::fill_n(mem_.d_bias_keys, group * plan_.blocking().key_chunk, 0.0f);
     for (int64_t h = hk_ * group; h < (hk_ + 1) * group; ++h) {
       if (plan_.stages().gate) *gate_partial(h) = 0;
@@ -79,7 +76,8 @@ class BackwardChunk {
       for (int64_t g = 0; g < group; ++g) add_d_bias_keys(g);
     }
     if (mine_) mine_->reach(step_);
-    for (const KeyRange left : {KeyRange{keys_.begin, added_.begin}, KeyRange{added_.end, keys_.end}}) {
+    const KeyRange added = added_.empty() ? KeyRange{visited_.end, visited_.end} : added_;
+    for (const KeyRange left : {KeyRange{visited_.begin, added.begin}, KeyRange{added.end, visited_.end}}) {
       add_dk(left);
       add_dv(left);
     }
@@ -99,7 +97,10 @@ class BackwardChunk {
     const HeadStages stages(plan_, in_, b_, h);
     stages_ = &stages;
     const KeyRange range = start_tiles(plan_, b_, t0, queries_, keys_, mem_.low, mem_.high, tiles_);
-    if (!range.empty()) copy_queries();
+    if (!range.empty()) {
+      copy_queries();
+      visit_range(range);
+    }
     for (int64_t first = range.begin; first < range.end; first += block_) {
       visit_keys(first, std::min(block_, range.end - first));
     }
@@ -112,26 +113,51 @@ class BackwardChunk {
     if (!range.empty()) add_dq();
   }
 
+  // Sums of keys that are seen for the first time: nothing of them is read before they are written, where that can be
+  // said of the whole range; otherwise they are cleared.
+  void visit_range(KeyRange range) {
+    const bool first = visited_.empty();
+    fresh_ = first && queries_finite_ && !plan_.stages().additive;
+    if (first) {
+      visited_ = range;
+      if (!fresh_) clear_sums(range);
+      return;
+    }
+    clear_sums({range.begin, visited_.begin});
+    clear_sums({visited_.end, range.end});
+    visited_ = {std::min(visited_.begin, range.begin), std::max(visited_.end, range.end)};
+  }
+  void clear_sums(KeyRange keys) const {
+    if (keys.empty()) return;
+    const int64_t at = keys.begin - keys_.begin, count = keys.end - keys.begin;
+    std::memset(mem_.dk + at * mem_.width, 0, static_cast<size_t>(count * mem_.width) * sizeof(float));
+    std::memset(mem_.dv + at * mem_.width_v, 0, static_cast<size_t>(count * mem_.width_v) * sizeof(float));
+  }
+
   // Rows of q and dO / l as they stand, and their scaled transposes. A row that sees nothing becomes zeros throughout,
   // whatever stands in it.
   void copy_queries() {
     const int64_t padded = tiles_n_ * kTile;
     const float keep_scale = plan_.stages().dropout.keep_scale();
+    Finiteness finite(d_);
     for (int64_t i = 0; i < padded; ++i) {
       const float* stats = i < queries_ ? grad_.stats.at(b_, h_, t0_ + i) : nullptr;
-      float *q = mem_.q + i * mem_.width, *d_out = mem_.d_out + i * mem_.width_v;
-      const bool live = stats && stats[1] != 0;
-      const int64_t columns = live ? s_.D : 0, columns_v = live ? s_.Dv : 0;
-      std::fill(q + columns, q + mem_.width, 0.0f);
-      std::fill(d_out + columns_v, d_out + mem_.width_v, 0.0f);
-      mem_.max[i] = live ? stats[0] : FLT_MAX;
-      mem_.delta[i] = 0;
-      if (!live) continue;
-      std::copy_n(in_.q.at(b_, h_, t0_ + i), s_.D, q);
+      const PaddedRow q{mem_.q + i * mem_.width, s_.D, mem_.width};
+      const PaddedRow d_out{mem_.d_out + i * mem_.width_v, s_.Dv, mem_.width_v};
+      if (!stats || stats[1] == 0) {
+        q.clear();
+        d_out.clear();
+        mem_.max[i] = kFarAbove;
+        mem_.delta[i] = 0;
+        continue;
+      }
+      copy_row(d_, in_.q.at(b_, h_, t0_ + i), q, finite);
       const float product = scale_and_dot(d_, grad_.d_out.at(b_, h_, t0_ + i), keep_scale / stats[1],
-                                          grad_.out.at(b_, h_, t0_ + i), s_.Dv, d_out);
+                                          grad_.out.at(b_, h_, t0_ + i), d_out, finite);
+      mem_.max[i] = stats[0];
       mem_.delta[i] = (plain_ ? plan_.scale() : 1 / keep_scale) * product;
     }
+    queries_finite_ = finite.all_finite(d_);
     const V scale = hn::Set(d_, plain_ ? plan_.scale() : 1.0f);
     const V scale_q = hn::Set(d_, plan_.stages().additive ? 1.0f : stages_->factor);
     for (int64_t i = 0; i < padded; i += kLanes) {
@@ -140,9 +166,6 @@ class BackwardChunk {
       transpose_in(d_, mem_.d_out + i * mem_.width_v, mem_.width_v, s_.Dv, scale, mem_.do_t + tile * s_.Dv + lane,
                    kTile);
     }
-    const bool sees_all = plan_.visibility().everything() && !stages_->hides();
-    queries_finite_ = sees_all || (all_finite(d_, mem_.q, mem_.width, queries_, s_.D) &&
-                                   all_finite(d_, mem_.d_out, mem_.width_v, queries_, s_.Dv));
     load_head_numbers(plan_, in_, *stages_, b_, h_, t0_, padded, mem_.stages);
     if (plan_.stages().gate) std::fill_n(mem_.gate, padded, 0.0f);
     if (!plan_.stages().additive) return;
@@ -164,7 +187,7 @@ class BackwardChunk {
     if (careful_queries) {
       spread_block_carefully(first);
     } else {
-      spread_block(first, count);
+      spread_block(first, count, !any_masked && !any_cut);
     }
     const bool keys_matter = plan_.stages().additive ? any_masked : any_masked && grad_.dq;
     const bool keys_finite = !keys_matter || all_finite(d_, k.data, k.stride, count, s_.D);
@@ -270,10 +293,20 @@ class BackwardChunk {
     return partials_.w + (chunk_ * partials_.heads + b_ * s_.Hq + h) * partials_.width;
   }
 
-  // dV and dK of the block's keys.
-  void spread_block(int64_t first, int64_t count) {
+  // dV and dK of the block's keys. Where all queries see all of them, one list of queries serves all groups.
+  void spread_block(int64_t first, int64_t count, bool all_see_all) {
     int64_t groups = 0;
-    in_pieces<kSpreadKeys>(count, [&]<int R>(int64_t i) { find_queries(first, i, R, groups_[groups++]); });
+    in_pieces<kSpreadKeys>(count, [&]<int R>(int64_t i) {
+      KeyGroup& group = groups_[groups];
+      if (groups > 0 && all_see_all) {
+        group = groups_[0];
+      } else {
+        find_queries(first + i, R, queries_of_groups_[groups], group);
+      }
+      group.first = i;
+      group.keys = R;
+      ++groups;
+    });
     if (grad_.dv) {
       spread_groups(d_, groups_, groups, mem_.weights, mem_.d_out, s_.Dv,
                     spread_to(first, mem_.dv, mem_.width_v, grad_.dv));
@@ -283,16 +316,15 @@ class BackwardChunk {
     }
   }
 
-  // Those that see one of the block's keys from i on.
-  void find_queries(int64_t first, int64_t i, int keys, KeyGroup& group) const {
-    group.first = i;
-    group.keys = keys;
+  // Those that see one of so many keys.
+  void find_queries(int64_t first, int keys, QueryRange* queries, KeyGroup& group) const {
+    group.queries = queries;
     group.ranges = 0;
     for (int64_t t = 0; t < tiles_n_; ++t) {
       const int64_t at = t * kTile;
-      const QueryRange seen_by = queries_that_see(d_, tiles_[t], first + i, keys, mem_.low + at, mem_.high + at);
+      const QueryRange seen_by = queries_that_see(d_, tiles_[t], first, keys, mem_.low + at, mem_.high + at);
       if (seen_by.count == 0) continue;
-      group.queries[group.ranges++] = {at + seen_by.begin, seen_by.count, at * block_ + seen_by.begin};
+      queries[group.ranges++] = {at + seen_by.begin, seen_by.count, at * block_ + seen_by.begin};
     }
   }
 
@@ -302,7 +334,7 @@ class BackwardChunk {
   }
   Spread spread_to(int64_t key, float* sums, int64_t width, const View<float, 4>& gradient) const {
     float* to = last_visit_ && adds_directly(gradient) ? gradient.at(b_, hk_, key) : nullptr;
-    return {sums + (key - keys_.begin) * width, width, to, gradient.stride(2)};
+    return {sums + (key - keys_.begin) * width, width, fresh_, to, gradient.stride(2)};
   }
 
   void spread_block_carefully(int64_t first) {
@@ -362,17 +394,13 @@ class BackwardChunk {
     const int64_t at = i * kTile;
     const float* d_scores = mem_.d_scores + at * block_ + (tile.first - first) * kTile;
     float* dq = mem_.dq_t + at * s_.D;
-    if (!tile.started) std::memset(dq, 0, static_cast<size_t>(kTile * s_.D) * sizeof(float));
-    if (careful && (tile.masked || stages_->hides())) {
-      if (stages_->hides()) load_extra_of(i);
-      (tile.vectors == 2 ? mix_carefully<2, Before::kept> : mix_carefully<1, Before::kept>)(d_, k, tile.first,
-                                                                                            tile.rows, s_.D, d_scores,
-                                                                                            nullptr, hiding(i), dq);
-    } else {
+    const bool hides = careful && (tile.masked || stages_->hides());
+    if (hides && stages_->hides()) load_extra_of(i);
+    with_before(tile.vectors, tile.started ? Before::kept : Before::dropped, [&]<int NV, Before B>() HWY_ATTR {
       NoneAhead nothing;  // backward's rows come in long runs, which the prefetchers foresee
-      tile.vectors == 2 ? mix<2, Before::kept>(d_, k, tile.rows, s_.D, d_scores, nullptr, dq, nothing)
-                        : mix<1, Before::kept>(d_, k, tile.rows, s_.D, d_scores, nullptr, dq, nothing);
-    }
+      hides ? mix_carefully<NV, B>(d_, k, tile.first, tile.rows, s_.D, d_scores, nullptr, hiding(i), dq)
+            : mix<NV, B>(d_, k, tile.rows, s_.D, d_scores, nullptr, dq, nothing);
+    });
     tile.started = true;
   }
 
@@ -421,15 +449,17 @@ class BackwardChunk {
   Progress* mine_ = nullptr;
   const Progress* before_ = nullptr;
   const F d_;
-  Rows k_{}, v_{};  // of the task's keys
-  KeyRange added_;  // those whose sums were added with the last queries that see them
+  Rows k_{}, v_{};          // of the task's keys
+  KeyRange visited_{0, 0};  // those whose sums hold something
+  KeyRange added_{0, 0};    // those whose sums were added with the last queries that see them
   int64_t step_ = 0;
   // The block of queries at work:
   const HeadStages* stages_ = nullptr;
   int64_t h_ = 0, t0_ = 0, queries_ = 0, tiles_n_ = 0;
-  bool queries_finite_ = true, last_visit_ = false;
+  bool queries_finite_ = true, fresh_ = false, last_visit_ = false;
   Tile tiles_[kMaxQueries / kTile];
   KeyGroup groups_[kMostGroups];
+  QueryRange queries_of_groups_[kMostGroups][kMaxQueries / kTile];
 };
 
 void backward_chunk(const BackwardCall& call, int64_t b, int64_t hk, int64_t chunk, float* scratch) {

@@ -17,6 +17,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
+// The maximum of a row that saw nothing: whatever its score, its weight is 0.
+constexpr float kFarAbove = kExp2Whole / 2;
+
 // A tile's numbers a query, and where its rows of E^T and dS^T go.
 struct TileMemory {
   const float *q_t, *do_t, *max, *delta, *low, *high;
@@ -29,60 +32,65 @@ struct TileMemory {
   }
 };
 
-// E^T and dS^T for R keys; `key` is the first one's index, for the mask.
-template <int R, int NV, bool Masked>
-HWY_INLINE void weight_rows(F d, const AttentionShape& s, Rows k, Rows v, int64_t key, const TileMemory& mem,
-                            float* HWY_RESTRICT weights, float* HWY_RESTRICT d_scores) {
-  V acc[R][NV];
-  product_rows<R, NV>(d, k.data, k.stride, s.D, mem.q_t, acc);
-  unrolled<NV>([&](auto n) HEED_INLINED {
-    const V max = hn::Load(d, mem.max + n * kLanes);
-    V e[R];
-    unrolled<R>([&](auto r) HEED_INLINED { e[r] = hn::Sub(acc[r][n], max); });
-    exp2(d, e);
-    unrolled<R>([&](auto r) HEED_INLINED {
-      if constexpr (Masked) {
-        e[r] = hn::IfThenElseZero(seen(d, key + r, mem.low + n * kLanes, mem.high + n * kLanes), e[r]);
-      }
-      hn::Store(e[r], d, weights + r * kTile + n * kLanes);
-    });
+// R rows of S^T become E^T = 2^(S - m) in place.
+template <int R, int NV>
+HWY_INLINE void weights_of_scores(F d, const V (&max)[NV], float* scores) {
+  V e[R * NV];
+  for (int i = 0; i < R * NV; ++i) e[i] = hn::Load(d, scores + i / NV * kTile + i % NV * kLanes);
+  exp2_less(d, max, e);
+  for (int i = 0; i < R * NV; ++i) hn::Store(e[i], d, scores + i / NV * kTile + i % NV * kLanes);
+}
+
+// E^T and dS^T for `keys` keys, as if all were seen. One vector alone needs more rows for as many sums.
+template <int NV>
+HWY_NOINLINE void weight_range(F d, const AttentionShape& s, Rows k, Rows v, int64_t keys, const TileMemory& mem,
+                               float* weights, float* d_scores) {
+  constexpr int kRows = NV == 1 ? 8 : kTileRows;
+  in_pieces<kRows>(keys, [&]<int R>(int64_t i) HEED_INLINED {
+    V acc[R][NV];
+    product_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, acc);
+    float* to = weights + i * kTile;
+    unrolled<R * NV>([&](auto j)
+                         HEED_INLINED { hn::Store(acc[j / NV][j % NV], d, to + j / NV * kTile + j % NV * kLanes); });
   });
-  product_rows<R, NV>(d, v.data, v.stride, s.Dv, mem.do_t, acc);
-  unrolled<NV>([&](auto n) HEED_INLINED {
-    const V delta = hn::Load(d, mem.delta + n * kLanes);
-    unrolled<R>([&](auto r) HEED_INLINED {
-      const V e = hn::Load(d, weights + r * kTile + n * kLanes);
-      V ds = hn::Mul(e, hn::Sub(acc[r][n], delta));
-      // A hidden value may be NaN, and so dP here.
-      if constexpr (Masked) {
-        ds = hn::IfThenElseZero(seen(d, key + r, mem.low + n * kLanes, mem.high + n * kLanes), ds);
-      }
-      hn::Store(ds, d, d_scores + r * kTile + n * kLanes);
+  V max[NV];
+  for (int n = 0; n < NV; ++n) max[n] = hn::Load(d, mem.max + n * kLanes);
+  if (!all_near(d, max)) subtract_far(d, keys, max, weights);
+  int64_t done = 0;
+  for (; done + 2 <= keys; done += 2) weights_of_scores<2, NV>(d, max, weights + done * kTile);
+  if (done < keys) weights_of_scores<1, NV>(d, max, weights + done * kTile);
+  in_pieces<kRows>(keys, [&]<int R>(int64_t i) HEED_INLINED {
+    V acc[R][NV];
+    product_rows<R, NV>(d, v.row(i), v.stride, s.Dv, mem.do_t, acc);
+    unrolled<R * NV>([&](auto j) HEED_INLINED {
+      constexpr int64_t n = j % NV * kLanes;
+      const int64_t at = (i + j / NV) * kTile + n;
+      const V dp = hn::Sub(acc[j / NV][j % NV], hn::Load(d, mem.delta + n));
+      hn::Store(hn::Mul(hn::Load(d, weights + at), dp), d, d_scores + at);
     });
   });
 }
 
-// The same for `keys` keys from `first` on. One vector alone needs more rows for as many sums.
-template <int NV, bool Masked>
-HWY_NOINLINE void weight_range(F d, const AttentionShape& s, Rows k, Rows v, int64_t first, int64_t keys,
-                               const TileMemory& mem, float* weights, float* d_scores) {
-  in_pieces<NV == 1 ? 8 : kTileRows>(keys, [&]<int R>(int64_t i) HWY_ATTR {
-    weight_rows<R, NV, Masked>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, first + i, mem, weights + i * kTile,
-                               d_scores + i * kTile);
-  });
-}
-
-// Rows of a tile that only one of its vectors has to do with; nobody else sees these keys.
-inline void weight_edge(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile, int vector, int64_t begin,
-                        int64_t end, const TileMemory& mem) {
-  if (begin == end) return;
-  const TileMemory own = mem.part(vector), other = mem.part(1 - vector);
-  weight_range<1, true>(d, s, {k.row(begin), k.stride}, {v.row(begin), v.stride}, tile.first + begin, end - begin, own,
-                        own.weights + begin * kTile, own.d_scores + begin * kTile);
+// Clears hidden pairs in rows [begin, end) of a tile. What stands there may be anything: a hidden score may lie far
+// above the row's maximum, a hidden value may be NaN.
+inline void hide_pairs(F d, const Tile& tile, int64_t begin, int64_t end, const TileMemory& mem) {
   for (int64_t i = begin; i < end; ++i) {
-    hn::Store(hn::Zero(d), d, other.weights + i * kTile);
-    hn::Store(hn::Zero(d), d, other.d_scores + i * kTile);
+    for (int64_t n = 0; n < tile.vectors * kLanes; n += kLanes) {
+      const auto visible = seen(d, tile.first + i, mem.low + n, mem.high + n);
+      for (float* p : {mem.weights + i * kTile + n, mem.d_scores + i * kTile + n}) {
+        hn::Store(hn::IfThenElseZero(visible, hn::Load(d, p)), d, p);
+      }
+    }
   }
+}
+
+// Rows of a tile that only one of its vectors has to do with.
+inline void weight_edge(F d, const AttentionShape& s, Rows k, Rows v, int vector, int64_t begin, int64_t end,
+                        const TileMemory& mem) {
+  if (begin == end) return;
+  const int64_t at = begin * kTile + vector * kLanes;
+  weight_range<1>(d, s, {k.row(begin), k.stride}, {v.row(begin), v.stride}, end - begin, mem.part(vector),
+                  mem.weights + at, mem.d_scores + at);
 }
 
 // The same for the keys of the current block that the tile sees: k, v and the results begin with the first of them.
@@ -90,17 +98,14 @@ inline void weight_edge(F d, const AttentionShape& s, Rows k, Rows v, const Tile
 template <int NV>
 HWY_INLINE void weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile, const TileMemory& mem) {
   const Tile::Edges edges = tile.edges();
-  const auto inside = [&](int64_t row) { return std::clamp(row, edges.lead, edges.tail); };
-  const int64_t ends[] = {edges.lead, inside(tile.clear_begin()), inside(tile.clear_end()), edges.tail};
-  weight_edge(d, s, k, v, tile, edges.lead_vector, 0, edges.lead, mem);
-  for (int part = 0; part < 3; ++part) {
-    const int64_t i = ends[part], keys = ends[part + 1] - i;
-    if (keys == 0) continue;
-    (part == 1 ? weight_range<NV, false> : weight_range<NV, true>)(d, s, {k.row(i), k.stride}, {v.row(i), v.stride},
-                                                                   tile.first + i, keys, mem, mem.weights + i * kTile,
-                                                                   mem.d_scores + i * kTile);
-  }
-  weight_edge(d, s, k, v, tile, edges.tail_vector, edges.tail, tile.rows, mem);
+  const int64_t i = edges.lead, at = i * kTile;
+  weight_edge(d, s, k, v, edges.lead_vector, 0, edges.lead, mem);
+  weight_range<NV>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, edges.tail - i, mem, mem.weights + at,
+                   mem.d_scores + at);
+  weight_edge(d, s, k, v, edges.tail_vector, edges.tail, tile.rows, mem);
+  if (!tile.masked) return;
+  hide_pairs(d, tile, 0, tile.clear_begin(), mem);
+  hide_pairs(d, tile, tile.clear_end(), tile.rows, mem);
 }
 
 // The long way, for whatever AttentionPlan::Stages asks. Null where not asked for:
@@ -242,20 +247,21 @@ constexpr int kSpreadKeys = kManyRegisters ? 12 : 6;
 struct KeyGroup {
   int64_t first;  // counted from the block's first key
   int keys;
+  const QueryRange* queries;
   int64_t ranges;
-  QueryRange queries[kMaxQueries / kTile];
 };
 
-// Where the sums of a block's keys stand, and, if no more queries will come to them, the gradient that they are added
-// to.
+// Where the sums of a block's keys stand, whether they hold anything yet, and, if no more queries will come to them,
+// the gradient that they are added to.
 struct Spread {
   float* sums;
   int64_t width;
+  bool fresh;
   float* gradient;  // or null
   int64_t stride;
 
   Spread at(int64_t key, int64_t c) const {
-    return {sums + key * width + c, width, gradient ? gradient + key * stride + c : nullptr, stride};
+    return {sums + key * width + c, width, fresh, gradient ? gradient + key * stride + c : nullptr, stride};
   }
 };
 
@@ -266,8 +272,12 @@ HWY_INLINE void spread_rows(F d, const QueryRange* queries, int64_t ranges, cons
                             const Spread& to) {
   const int64_t width = to.width;
   V acc[R][NV];
-  unrolled<R * NV>([&](auto i)
-                       HWY_ATTR { acc[i / NV][i % NV] = hn::Load(d, to.sums + i / NV * width + i % NV * kLanes); });
+  if (to.fresh) {
+    unrolled<R * NV>([&](auto i) HEED_INLINED { acc[i / NV][i % NV] = hn::Zero(d); });
+  } else {
+    unrolled<R * NV>(
+        [&](auto i) HEED_INLINED { acc[i / NV][i % NV] = hn::Load(d, to.sums + i / NV * width + i % NV * kLanes); });
+  }
   if (to.gradient) {
     for (int r = 0; r < R; ++r) hwy::Prefetch(to.gradient + r * to.stride);
   }
@@ -341,21 +351,51 @@ inline void spread_carefully(F d, const Tile& tile, int64_t row, const Hiding& h
   }
 }
 
-// to = factor * from, of n numbers; returns to . other.
-HWY_INLINE float scale_and_dot(F d, const float* from, float factor, const float* other, int64_t n, float* to) {
-  V acc = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const V x = hn::Mul(hn::LoadU(d, from + i), hn::Set(d, factor));
-    hn::StoreU(x, d, to + i);
-    acc = hn::MulAdd(x, hn::LoadU(d, other + i), acc);
+// A row as backward keeps it: whole vectors, zero beyond its numbers.
+struct PaddedRow {
+  float* data;
+  int64_t columns, width;
+
+  // Calls f(vector, at) for the numbers of `from`, stores what it returns, and clears the rest.
+  template <class Function>
+  HWY_INLINE void fill(F d, const float* from, const Function& f) const {
+    int64_t c = 0;
+    for (; c + kLanes <= columns; c += kLanes) hn::Store(f(hn::LoadU(d, from + c), c), d, data + c);
+    if (c < columns) {
+      hn::Store(f(load_part(d, from + c, columns - c), c), d, data + c);
+      c += kLanes;
+    }
+    for (; c < width; c += kLanes) hn::Store(hn::Zero(d), d, data + c);
   }
-  float sum = hn::GetLane(hn::SumOfLanes(d, acc));
-  for (; i < n; ++i) {
-    to[i] = factor * from[i];
-    sum += to[i] * other[i];
-  }
-  return sum;
+  void clear() const { std::memset(data, 0, static_cast<size_t>(width) * sizeof(float)); }
+};
+
+// Becomes other than zero where a number that was looked at is not finite: x * 0 is NaN then.
+struct Finiteness {
+  V sum;
+  explicit Finiteness(F d) : sum(hn::Zero(d)) {}
+  HWY_INLINE void look_at(F d, V x) { sum = hn::MulAdd(x, hn::Zero(d), sum); }
+  bool all_finite(F d) const { return hn::AllTrue(d, hn::Eq(sum, hn::Zero(d))); }
+};
+
+HWY_INLINE void copy_row(F d, const float* from, const PaddedRow& to, Finiteness& finite) {
+  to.fill(d, from, [&](V x, int64_t) HEED_INLINED {
+    finite.look_at(d, x);
+    return x;
+  });
+}
+
+// to = factor * from; returns to . other.
+HWY_INLINE float scale_and_dot(F d, const float* from, float factor, const float* other, const PaddedRow& to,
+                               Finiteness& finite) {
+  V product = hn::Zero(d);
+  to.fill(d, from, [&](V x, int64_t c) HEED_INLINED {
+    const V scaled = hn::Mul(x, hn::Set(d, factor));
+    finite.look_at(d, scaled);
+    product = hn::MulAdd(scaled, load_part(d, other + c, to.columns - c), product);
+    return scaled;
+  });
+  return hn::GetLane(hn::SumOfLanes(d, product));
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE

@@ -15,22 +15,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-// Calls f<NV, B>() for a tile of so many vectors.
-template <class Function>
-HWY_INLINE void with_before(int vectors, Before before, const Function& f) {
-  const auto of = [&]<int NV>() HWY_ATTR {
-    switch (before) {
-      case Before::dropped:
-        return f.template operator()<NV, Before::dropped>();
-      case Before::kept:
-        return f.template operator()<NV, Before::kept>();
-      case Before::scaled:
-        return f.template operator()<NV, Before::scaled>();
-    }
-  };
-  vectors == 2 ? of.template operator()<2>() : of.template operator()<1>();
-}
-
 // Keys whose values are mixed at a time. Wide vectors come with first caches that hold the weights of all that was
 // scored; elsewhere, half of them.
 constexpr int64_t mix_block(const AttentionShape& s) { return kLanes >= 16 ? score_block(s) : key_block(s); }

@@ -92,23 +92,6 @@ HWY_INLINE void exponentials(F d, const V (&max)[NV], float* scores, V (&sum)[NV
   }
 }
 
-// The same for all rows of a tile where some maxima are not: those of rows that have seen nothing yet, of logits in the
-// millions, NaN. They are subtracted first; what becomes of a query does not depend on the others of its tile.
-template <int NV>
-HWY_NOINLINE void far_exponentials(F d, int64_t rows, const V (&max)[NV], float* scores, V (&sum)[NV]) {
-  for (int n = 0; n < NV; ++n) {
-    const auto near = hn::Lt(hn::Abs(max[n]), hn::Set(d, kExp2Whole));
-    const V whole[] = {hn::IfThenElseZero(near, max[n])}, far = hn::IfThenZeroElse(near, max[n]);
-    for (int64_t i = 0; i < rows; ++i) {
-      float* p = scores + i * kTile + n * kLanes;
-      V e[] = {hn::Sub(hn::Load(d, p), far)};
-      exp2_less(d, whole, e);
-      hn::Store(e[0], d, p);
-      sum[n] = hn::Add(sum[n], e[0]);
-    }
-  }
-}
-
 // Scores of one tile over the current key block, turned into weights 2^(s - m) in place. Numbers a query: max and sum
 // are carried on, rescale gets 2^(m_old - m). The maximum is rounded up to an integer, which makes that factor exact.
 template <int NV>
@@ -127,19 +110,15 @@ HWY_NOINLINE void tile_weights(F d, Rows k, int64_t D, const Tile& tile, const f
   } else {
     scores_and_max<NV>(d, k, tile.rows, D, q, scores, max, ahead);
   }
-  bool near = true;
+  V whole[NV];
   for (int n = 0; n < NV; ++n) {
-    max[n] = hn::Ceil(max[n]);
+    whole[n] = max[n] = hn::Ceil(max[n]);
     sum[n] = hn::Zero(d);
-    near &= hn::AllTrue(d, hn::Lt(hn::Abs(max[n]), hn::Set(d, kExp2Whole)));
   }
-  if (near) {
-    int64_t i = 0;
-    for (; i + 2 <= tile.rows; i += 2) exponentials<2>(d, max, scores + i * kTile, sum);
-    if (i < tile.rows) exponentials<1>(d, max, scores + i * kTile, sum);
-  } else {
-    far_exponentials(d, tile.rows, max, scores, sum);
-  }
+  if (!all_near(d, whole)) subtract_far(d, tile.rows, whole, scores);
+  int64_t i = 0;
+  for (; i + 2 <= tile.rows; i += 2) exponentials<2>(d, whole, scores + i * kTile, sum);
+  if (i < tile.rows) exponentials<1>(d, whole, scores + i * kTile, sum);
   for (int n = 0; n < NV; ++n) {
     if (tile.started) {
       const V factor = exp2_integer(d, hn::Sub(old_max[n], max[n]));

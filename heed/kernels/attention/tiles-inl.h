@@ -78,6 +78,29 @@ HWY_INLINE void product_rows(F d, const float* HWY_RESTRICT rows, int64_t stride
   }
 }
 
+// The maxima of a tile are whole numbers, which exp2_less takes off while it rounds. Not those beyond its reach: of
+// rows that have seen nothing yet, of logits in the millions, NaN. They are taken off the scores here, and become 0;
+// what becomes of a query does not depend on the others of its tile.
+template <int NV>
+HWY_NOINLINE void subtract_far(F d, int64_t rows, V (&max)[NV], float* scores) {
+  for (int n = 0; n < NV; ++n) {
+    const auto near = hn::Lt(hn::Abs(max[n]), hn::Set(d, kExp2Whole));
+    const V far = hn::IfThenZeroElse(near, max[n]);
+    max[n] = hn::IfThenElseZero(near, max[n]);
+    for (int64_t i = 0; i < rows; ++i) {
+      float* p = scores + i * kTile + n * kLanes;
+      hn::Store(hn::Sub(hn::Load(d, p), far), d, p);
+    }
+  }
+}
+
+template <int NV>
+HWY_INLINE bool all_near(F d, const V (&max)[NV]) {
+  bool near = true;
+  for (int n = 0; n < NV; ++n) near &= hn::AllTrue(d, hn::Lt(hn::Abs(max[n]), hn::Set(d, kExp2Whole)));
+  return near;
+}
+
 // The lanes whose query sees this key.
 HWY_INLINE hn::Mask<F> seen(F d, int64_t key, const float* low, const float* high) {
   const V at = hn::Set(d, static_cast<float>(key));
@@ -123,6 +146,22 @@ HWY_NOINLINE void mix(F d, Rows rows, int64_t keys, int64_t columns, const float
     if constexpr (C == kTileRows) ahead.some();
     mix_columns<C, NV, B>(d, {rows.data + c, rows.stride}, keys, weights, factor, out + c * kTile);
   });
+}
+
+// Calls f<NV, B>() for a tile of so many vectors.
+template <class Function>
+HWY_INLINE void with_before(int vectors, Before before, const Function& f) {
+  const auto of = [&]<int NV>() HWY_ATTR {
+    switch (before) {
+      case Before::dropped:
+        return f.template operator()<NV, Before::dropped>();
+      case Before::kept:
+        return f.template operator()<NV, Before::kept>();
+      case Before::scaled:
+        return f.template operator()<NV, Before::scaled>();
+    }
+  };
+  vectors == 2 ? of.template operator()<2>() : of.template operator()<1>();
 }
 
 // Which pairs of a tile are hidden: by its queries' runs of visible keys, and by rows of terms where -inf says so.
