@@ -66,9 +66,4 @@ class Ahead {
   int64_t calls_ = 1, pace_ = 0;  // pieces of each cursor a call
 };
 
-// Nothing to ask for.
-struct NoneAhead {
-  static void some() {}
-};
-
 }  // namespace heed::kernels

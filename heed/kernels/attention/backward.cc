@@ -8,6 +8,7 @@
 // dropout, gate g ...) the long way is
 //   E^T  <- 2^(Z - m), Z the staged score;   dZ^T <- E^T (g keep V dO'^T - delta'),   dO' = dO / l / (1 - rate)
 //   dV   <- dV + (g keep E^T) dO';           dS^T <- scale cap'(S) dZ^T;              dbias <- dbias + dZ
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -60,8 +61,7 @@ class BackwardChunk {
       if (plan_.stages().additive) std::fill_n(w_partial(h), partials_.width, 0.0f);
     }
     // From the end: under a causal mask all chunks have something to do there, and none waits for another's start.
-    const int64_t queries = plan_.blocking().queries;
-    for (int64_t t0 = (ceil_div(s_.T, queries) - 1) * queries; t0 >= 0; t0 -= queries) {
+    for (int64_t t0 = last_block(); t0 >= 0; t0 -= plan_.blocking().queries) {
       ++step_;
       if (d_bias_ && plan_.blocking().in_turn) wait();
       for (int64_t h = hk_ * group; h < (hk_ + 1) * group; ++h) {
@@ -84,6 +84,9 @@ class BackwardChunk {
   }
 
  private:
+  int64_t last_block() const { return (ceil_div(s_.T, plan_.blocking().queries) - 1) * plan_.blocking().queries; }
+  int64_t queries_from(int64_t t0) const { return std::min(plan_.blocking().queries, s_.T - t0); }
+
   // Until the task before has come as far.
   void wait() const {
     if (before_) before_->wait_for(step_);
@@ -92,7 +95,7 @@ class BackwardChunk {
   void visit_queries(int64_t h, int64_t t0) {
     h_ = h;
     t0_ = t0;
-    queries_ = std::min(plan_.blocking().queries, s_.T - t0);
+    queries_ = queries_from(t0);
     tiles_n_ = ceil_div(queries_, kTile);
     const HeadStages stages(plan_, in_, b_, h);
     stages_ = &stages;
@@ -100,6 +103,8 @@ class BackwardChunk {
     if (!range.empty()) {
       copy_queries();
       visit_range(range);
+      mixes_ = ceil_div(range.end - range.begin, block_) * tiles_n_;
+      mixed_ = 0;
     }
     for (int64_t first = range.begin; first < range.end; first += block_) {
       visit_keys(first, std::min(block_, range.end - first));
@@ -394,14 +399,27 @@ class BackwardChunk {
     const int64_t at = i * kTile;
     const float* d_scores = mem_.d_scores + at * block_ + (tile.first - first) * kTile;
     float* dq = mem_.dq_t + at * s_.D;
+    want_rows(mixed_++);
     const bool hides = careful && (tile.masked || stages_->hides());
     if (hides && stages_->hides()) load_extra_of(i);
     with_before(tile.vectors, tile.started ? Before::kept : Before::dropped, [&]<int NV, Before B>() HWY_ATTR {
-      NoneAhead nothing;  // backward's rows come in long runs, which the prefetchers foresee
       hides ? mix_carefully<NV, B>(d_, k, tile.first, tile.rows, s_.D, d_scores, nullptr, hiding(i), dq)
-            : mix<NV, B>(d_, k, tile.rows, s_.D, d_scores, nullptr, dq, nothing);
+            : mix<NV, B>(d_, k, tile.rows, s_.D, d_scores, nullptr, dq, ahead_);
     });
     tile.started = true;
+  }
+
+  // Asks for memory beside product i of so many that a visit makes of dQ: for the rows of dq that it ends with, and for
+  // those of q, dO and out, in turn, that the next one begins with. The last visit's next one is that of the next head.
+  void want_rows(int64_t i) {
+    ahead_.start(s_.D / kTileRows);
+    ahead_.want_part(grad_.dq.at(b_, h_, t0_), grad_.dq.stride(2), queries_, s_.D, i, mixes_);
+    const bool same_block = (h_ + 1) % (s_.Hq / s_.Hk) != 0, same_head = same_block || t0_ > 0;
+    const int64_t h = same_block || !same_head ? h_ + 1 : hk_ * (s_.Hq / s_.Hk);
+    const int64_t t0 = same_block ? t0_ : same_head ? t0_ - plan_.blocking().queries : last_block();
+    if (h == s_.Hq) return;
+    const View<const float, 4>& rows = *std::array{&in_.q, &grad_.d_out, &grad_.out}[static_cast<size_t>(i % 3)];
+    ahead_.want_part(rows.at(b_, h, t0), rows.stride(2), queries_from(t0), rows.shape(3), i / 3, ceil_div(mixes_, 3));
   }
 
   void add_dq() {
@@ -456,6 +474,8 @@ class BackwardChunk {
   // The block of queries at work:
   const HeadStages* stages_ = nullptr;
   int64_t h_ = 0, t0_ = 0, queries_ = 0, tiles_n_ = 0;
+  int64_t mixes_ = 0, mixed_ = 0;
+  Ahead ahead_;
   bool queries_finite_ = true, fresh_ = false, last_visit_ = false;
   Tile tiles_[kMaxQueries / kTile];
   KeyGroup groups_[kMostGroups];

@@ -10,7 +10,6 @@
 #include <bit>
 
 #include "heed/kernels/attention/additive-inl.h"
-#include "heed/kernels/attention/ahead.h"
 #include "heed/kernels/attention/stages-inl.h"
 #include "heed/kernels/attention/tiles-inl.h"
 
@@ -310,7 +309,7 @@ template <int NV>
 HWY_NOINLINE void spread_columns(F d, const KeyGroup* groups, int64_t count, const float* weights, const float* rows,
                                  int64_t c, const Spread& to) {
   for (const KeyGroup* group = groups; group < groups + count; ++group) {
-    const auto spread = [&]<int R>() HWY_ATTR {
+    const auto spread = [&]<int R>() HEED_INLINED {
       spread_rows<R, NV>(d, group->queries, group->ranges, weights + group->first * kTile, rows + c,
                          to.at(group->first, c));
     };

@@ -25,7 +25,7 @@ constexpr int64_t key_block(const AttentionShape& s) {
 // after row, which the prefetchers foresee.
 constexpr int64_t score_block(const AttentionShape& s) { return 2 * key_block(s); }
 // Backward's key block also divides by six and by twelve, the rows of its dK and dV tiles.
-constexpr int64_t kMaxBackwardKeys = 60;
+constexpr int64_t kMaxBackwardKeys = 96;
 constexpr int64_t backward_key_block(const AttentionShape& s) {
   const int64_t width = std::max(s.D, s.Dv);
   return width <= 64 ? kMaxBackwardKeys : width <= 128 ? 36 : 24;

@@ -10,6 +10,7 @@
 #include <cfloat>
 #include <limits>
 
+#include "heed/kernels/attention/ahead.h"
 #include "heed/kernels/attention/attention.h"
 #include "heed/kernels/attention/blocks.h"
 #include "heed/kernels/vec-inl.h"
@@ -139,7 +140,7 @@ HWY_INLINE void mix_columns(F d, Rows rows, int64_t keys, const float* HWY_RESTR
 }
 
 // mix_columns over all columns of a matrix. Between them, ahead.some() may ask for other memory.
-template <int NV, Before B, class Ahead>
+template <int NV, Before B>
 HWY_NOINLINE void mix(F d, Rows rows, int64_t keys, int64_t columns, const float* weights, const float* factor,
                       float* out, Ahead& ahead) {
   in_pieces<kTileRows>(columns, [&]<int C>(int64_t c) HWY_ATTR {
