@@ -85,6 +85,7 @@ class HEED_API AttentionPlan {
     int64_t key_chunks = 1;  // what they give to dq, or to out, is added in their order
     bool gather = false;     // rows of k and v that lie far apart, or in 16 bits, are copied to f32 a block at a time
     bool in_turn = false;    // backward: tasks add to a bias that they share one after the other
+    bool next_head = false;  // the next head's first rows are asked for in time: all together do not stay in a cache
   };
 
   // What scores go through beside the scale and the runs of visible keys.

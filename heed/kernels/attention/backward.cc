@@ -8,7 +8,6 @@
 // dropout, gate g ...) the long way is
 //   E^T  <- 2^(Z - m), Z the staged score;   dZ^T <- E^T (g keep V dO'^T - delta'),   dO' = dO / l / (1 - rate)
 //   dV   <- dV + (g keep E^T) dO';           dS^T <- scale cap'(S) dZ^T;              dbias <- dbias + dZ
-#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -233,7 +232,8 @@ class BackwardChunk {
                          d_scores + skipped * kTile};
     const Rows seen_k{k.row(skipped), k.stride}, seen_v{v.row(skipped), v.stride};
     if (plain_) {
-      (tile.vectors == 2 ? weight_tile<2> : weight_tile<1>)(d_, s_, seen_k, seen_v, tile, mem);
+      want_keys(i, {first, first + count});
+      (tile.vectors == 2 ? weight_tile<2> : weight_tile<1>)(d_, s_, seen_k, seen_v, tile, mem, ahead_);
     } else {
       weigh_tile_in_stages(i, seen_k, seen_v, mem);
     }
@@ -410,16 +410,47 @@ class BackwardChunk {
   }
 
   // Asks for memory beside product i of so many that a visit makes of dQ: for the rows of dq that it ends with, and for
-  // those of q, dO and out, in turn, that the next one begins with. The last visit's next one is that of the next head.
+  // those of q, dO and out that the next one begins with.
   void want_rows(int64_t i) {
     ahead_.start(s_.D / kTileRows);
-    ahead_.want_part(grad_.dq.at(b_, h_, t0_), grad_.dq.stride(2), queries_, s_.D, i, mixes_);
-    const bool same_block = (h_ + 1) % (s_.Hq / s_.Hk) != 0, same_head = same_block || t0_ > 0;
-    const int64_t h = same_block || !same_head ? h_ + 1 : hk_ * (s_.Hq / s_.Hk);
-    const int64_t t0 = same_block ? t0_ : same_head ? t0_ - plan_.blocking().queries : last_block();
-    if (h == s_.Hq) return;
-    const View<const float, 4>& rows = *std::array{&in_.q, &grad_.d_out, &grad_.out}[static_cast<size_t>(i % 3)];
-    ahead_.want_part(rows.at(b_, h, t0), rows.stride(2), queries_from(t0), rows.shape(3), i / 3, ceil_div(mixes_, 3));
+    ahead_.want_part(grad_.dq.at(b_, h_, t0_), grad_.dq.stride(2), queries_, s_.D, {i, i + 1, mixes_});
+    const Visit next = next_visit();
+    if (next.b == s_.B || (last_visit_ && !plan_.blocking().next_head)) return;
+    int64_t m = 0;
+    for (const View<const float, 4>* rows : {&in_.q, &grad_.d_out, &grad_.out}) {
+      ahead_.want_part(rows->at(next.b, next.h, next.t0), rows->stride(2), queries_from(next.t0), rows->shape(3),
+                       part_of_list(i, mixes_, m++, 3));
+    }
+  }
+
+  // The same beside the scores of tile i in the last visit: for the gradients of the block's keys, and for the keys and
+  // values that the next head begins with.
+  void want_keys(int64_t i, KeyRange keys) {
+    ahead_.start(2 * (keys.end - keys.begin) / kTileRows);
+    if (!last_visit_ || !plan_.blocking().next_head) return;
+    int64_t m = 0;
+    for (const View<float, 4>* rows : {&grad_.dk, &grad_.dv}) {
+      const Part part = part_of_list(i, tiles_n_, m++, 4);
+      if (*rows)
+        ahead_.want_part(rows->at(b_, hk_, keys.begin), rows->stride(2), keys.end - keys.begin, rows->shape(3), part);
+    }
+    const Visit next = next_visit();
+    if (next.b == s_.B || plan_.blocking().gather) return;
+    for (const KvView* rows : {&in_.k, &in_.v}) {
+      ahead_.want_part(rows->row(next.b, next.h / (s_.Hq / s_.Hk), keys_.begin), rows->strides()[2],
+                       std::min(block_, keys_.end - keys_.begin), rows->shape(3), part_of_list(i, tiles_n_, m++, 4));
+    }
+  }
+
+  // Heads of a group one after the other, then the queries before; then the next head, or b = B where there is none.
+  struct Visit {
+    int64_t b, h, t0;
+  };
+  Visit next_visit() const {
+    const int64_t group = s_.Hq / s_.Hk;
+    if ((h_ + 1) % group != 0) return {b_, h_ + 1, t0_};
+    if (t0_ > 0) return {b_, hk_ * group, t0_ - plan_.blocking().queries};
+    return {h_ + 1 < s_.Hq ? b_ : b_ + 1, (h_ + 1) % s_.Hq, last_block()};
   }
 
   void add_dq() {

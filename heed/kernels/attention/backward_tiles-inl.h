@@ -43,9 +43,10 @@ HWY_INLINE void weights_of_scores(F d, const V (&max)[NV], float* scores) {
 // E^T and dS^T for `keys` keys, as if all were seen. One vector alone needs more rows for as many sums.
 template <int NV>
 HWY_NOINLINE void weight_range(F d, const AttentionShape& s, Rows k, Rows v, int64_t keys, const TileMemory& mem,
-                               float* weights, float* d_scores) {
+                               float* weights, float* d_scores, Ahead& ahead) {
   constexpr int kRows = NV == 1 ? 8 : kTileRows;
   in_pieces<kRows>(keys, [&]<int R>(int64_t i) HEED_INLINED {
+    if constexpr (R == kRows) ahead.some();
     V acc[R][NV];
     product_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, acc);
     float* to = weights + i * kTile;
@@ -59,6 +60,7 @@ HWY_NOINLINE void weight_range(F d, const AttentionShape& s, Rows k, Rows v, int
   for (; done + 2 <= keys; done += 2) weights_of_scores<2, NV>(d, max, weights + done * kTile);
   if (done < keys) weights_of_scores<1, NV>(d, max, weights + done * kTile);
   in_pieces<kRows>(keys, [&]<int R>(int64_t i) HEED_INLINED {
+    if constexpr (R == kRows) ahead.some();
     V acc[R][NV];
     product_rows<R, NV>(d, v.row(i), v.stride, s.Dv, mem.do_t, acc);
     unrolled<R * NV>([&](auto j) HEED_INLINED {
@@ -85,23 +87,24 @@ inline void hide_pairs(F d, const Tile& tile, int64_t begin, int64_t end, const 
 
 // Rows of a tile that only one of its vectors has to do with.
 inline void weight_edge(F d, const AttentionShape& s, Rows k, Rows v, int vector, int64_t begin, int64_t end,
-                        const TileMemory& mem) {
+                        const TileMemory& mem, Ahead& ahead) {
   if (begin == end) return;
   const int64_t at = begin * kTile + vector * kLanes;
   weight_range<1>(d, s, {k.row(begin), k.stride}, {v.row(begin), v.stride}, end - begin, mem.part(vector),
-                  mem.weights + at, mem.d_scores + at);
+                  mem.weights + at, mem.d_scores + at, ahead);
 }
 
 // The same for the keys of the current block that the tile sees: k, v and the results begin with the first of them.
 // Only at the ends of its range are there keys that not all of its queries see.
 template <int NV>
-HWY_INLINE void weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile, const TileMemory& mem) {
+HWY_INLINE void weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile, const TileMemory& mem,
+                            Ahead& ahead) {
   const Tile::Edges edges = tile.edges();
   const int64_t i = edges.lead, at = i * kTile;
-  weight_edge(d, s, k, v, edges.lead_vector, 0, edges.lead, mem);
+  weight_edge(d, s, k, v, edges.lead_vector, 0, edges.lead, mem, ahead);
   weight_range<NV>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, edges.tail - i, mem, mem.weights + at,
-                   mem.d_scores + at);
-  weight_edge(d, s, k, v, edges.tail_vector, edges.tail, tile.rows, mem);
+                   mem.d_scores + at, ahead);
+  weight_edge(d, s, k, v, edges.tail_vector, edges.tail, tile.rows, mem, ahead);
   if (!tile.masked) return;
   hide_pairs(d, tile, 0, tile.clear_begin(), mem);
   hide_pairs(d, tile, tile.clear_end(), tile.rows, mem);

@@ -85,6 +85,7 @@ class ForwardBlock {
       ahead_.start(tile.rows / kTileRows);
       if (progress_[i] == Progress::untouched) load_queries(i);
       want_part(in_.v, {first, first + count}, i, tiles_n_);
+      if (first + count == end) want_next(i, in_.k);
       weigh_tile(i, {k.row(tile.first - first), k.stride});
     }
     const Rows v = kv_rows(d_, in_.v, b_, hk_, first, count, mem_.values, gather);
@@ -98,6 +99,7 @@ class ForwardBlock {
         ahead_.start(s_.Dv / kTileRows);
         if (begin == 0 && tiles_[i].keys.any_end <= first + count) want_output(i);
         want_part(in_.k, following, mixed++, mixes);
+        if (begin == 0 && following.empty()) want_next(i, in_.v);
         mix_tile(i, keys, {v.row(begin), v.stride}, careful);
         if (tiles_[i].keys.any_end <= keys.end && progress_[i] == Progress::loaded) write_tile(i);
       }
@@ -107,10 +109,25 @@ class ForwardBlock {
   // Part i of so many of some keys or values; rows that are gathered are read when they are.
   void want_part(const KvView& kv, KeyRange rows, int64_t i, int64_t parts) {
     if (rows.empty() || plan_.blocking().gather) return;
-    ahead_.want_part(kv.row(b_, hk_, rows.begin), kv.strides()[2], rows.end - rows.begin, kv.shape(3), i, parts);
+    ahead_.want_part(kv.row(b_, hk_, rows.begin), kv.strides()[2], rows.end - rows.begin, kv.shape(3),
+                     {i, i + 1, parts});
   }
   void want_queries(int64_t i) {
     ahead_.want(in_.q.at(b_, h_, t0_ + i * kTile), in_.q.stride(2), tiles_[i].count, s_.D);
+  }
+  // With the last keys of a head's last queries, what the next head begins with: part i of its first queries and of its
+  // first keys or values.
+  void want_next(int64_t i, const KvView& kv) {
+    const int64_t block = plan_.blocking().queries, last = (ceil_div(s_.T, block) - 1) * block;
+    const bool causal = plan_.visibility().causal();  // from the end
+    if (!plan_.blocking().next_head || t0_ != (causal ? 0 : last) || plan_.blocking().gather) return;
+    const int64_t b = h_ + 1 < s_.Hq ? b_ : b_ + 1, h = (h_ + 1) % s_.Hq, t = causal ? last : 0;
+    if (b == s_.B) return;
+    const KeyRange seen = plan_.visibility().row(b, t);
+    const KeyRange keys{seen.begin, std::min(seen.begin + score_block(s_), s_.S)};
+    ahead_.want_part(in_.q.at(b, h, t), in_.q.stride(2), std::min(kTile, s_.T - t), s_.D, {i, i + 1, tiles_n_});
+    ahead_.want_part(kv.row(b, h / (s_.Hq / s_.Hk), keys.begin), kv.strides()[2], keys.end - keys.begin, kv.shape(3),
+                     {i, i + 1, tiles_n_});
   }
   // In two halves, one a cursor.
   void want_output(int64_t i) {

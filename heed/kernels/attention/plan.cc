@@ -15,6 +15,7 @@ constexpr int64_t kQueries = 128;           // of a block; kMaxQueries where gat
 constexpr int64_t kQueriesInTurn = 64;      // of a block where tasks wait for each other at each
 constexpr int64_t kMaxWidth = 2048;         // of a head; recurrent models have one over all of a state
 constexpr int64_t kMaxKeys = 1 << 24;       // positions are compared as floats, exact up to here
+constexpr double kNearBytes = 4 << 20;      // that stay in a second cache, or nearly so, from call to call
 constexpr int64_t kBackwardTasks = 8;       // backward splits the keys of few heads, to have about as many tasks
 constexpr int64_t kDecodeTasks = 64;        // decode splits long keys in the same way
 constexpr int64_t kMinBackwardChunk = 480;  // keys
@@ -242,6 +243,7 @@ AttentionPlan AttentionPlan::forward(const AttentionInputs& in, const AttentionO
     plan.blocking_ = {};
     split_keys(plan.blocking_, s.S, s.B * s.Hk, kDecodeTasks, kMinDecodeChunk);
   }
+  plan.blocking_.next_head = plan.bytes() > kNearBytes;
   return plan;
 }
 
@@ -266,6 +268,7 @@ AttentionPlan AttentionPlan::backward(const AttentionInputs& in, const Attention
   split_keys(plan.blocking_, s.S, s.B * s.Hk, kBackwardTasks, kMinBackwardChunk);
   plan.blocking_.in_turn = shares_bias(grad.d_bias, s, plan.blocking_.key_chunks);
   plan.blocking_.queries = query_block(s.T, plan.blocking_.in_turn ? kQueriesInTurn : kQueries);
+  plan.blocking_.next_head = plan.bytes() > kNearBytes;
   return plan;
 }
 
