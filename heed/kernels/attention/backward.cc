@@ -40,14 +40,18 @@ class BackwardChunk {
         keys_{chunk * plan_.blocking().key_chunk, std::min(s_.S, (chunk + 1) * plan_.blocking().key_chunk)},
         block_(backward_key_block(s_)),
         plain_(plan_.stages().plain()),
+        threads_(call.threads),
         d_bias_(spread(grad_.d_bias, s_)),
         d_bias_over_queries_(d_bias_ && d_bias_.stride(2) == 0),
         mem_(call.plan, scratch) {
     if (!call.progress) return;
-    const int64_t heads = s_.B * s_.Hk, task = chunk * heads + b * s_.Hk + hk;
-    const int64_t distance = plan_.blocking().in_turn ? 1 : heads;
-    mine_ = call.progress + task;
-    before_ = task >= distance ? mine_ - distance : nullptr;
+    const int64_t heads = s_.B * s_.Hk, head = b * s_.Hk + hk;
+    mine_ = call.progress + chunk * heads + head;
+    if (plan_.blocking().in_turn) {
+      earlier_ = {mine_ - 1, 1, chunk + head > 0 ? 1 : 0};
+    } else {
+      earlier_ = {call.progress + head, heads, chunk};
+    }
   }
 
   void run() {
@@ -86,9 +90,9 @@ class BackwardChunk {
   int64_t last_block() const { return (ceil_div(s_.T, plan_.blocking().queries) - 1) * plan_.blocking().queries; }
   int64_t queries_from(int64_t t0) const { return std::min(plan_.blocking().queries, s_.T - t0); }
 
-  // Until the task before has come as far.
+  // Until those before have come as far.
   void wait() const {
-    if (before_) before_->wait_for(step_);
+    for (int64_t i = 0; i < earlier_.count; ++i) earlier_.first[i * earlier_.stride].wait_for(step_);
   }
 
   void visit_queries(int64_t h, int64_t t0) {
@@ -112,9 +116,9 @@ class BackwardChunk {
     if (plan_.stages().gate && !range.empty()) {
       for (int64_t i = 0; i < queries_; ++i) *gate_partial(h) += mem_.gate[i];
     }
-    if (!grad_.dq) return;
+    if (!grad_.dq || range.empty()) return;
     wait();
-    if (!range.empty()) add_dq();
+    add_dq();
   }
 
   // Sums of keys that are seen for the first time: nothing of them is read before they are written, where that can be
@@ -442,7 +446,8 @@ class BackwardChunk {
     }
   }
 
-  // Heads of a group one after the other, then the queries before; then the next head, or b = B where there is none.
+  // Heads of a group one after the other, then the queries before; then the next head that this thread will take, or
+  // b = B where there is none.
   struct Visit {
     int64_t b, h, t0;
   };
@@ -450,7 +455,8 @@ class BackwardChunk {
     const int64_t group = s_.Hq / s_.Hk;
     if ((h_ + 1) % group != 0) return {b_, h_ + 1, t0_};
     if (t0_ > 0) return {b_, hk_ * group, t0_ - plan_.blocking().queries};
-    return {h_ + 1 < s_.Hq ? b_ : b_ + 1, (h_ + 1) % s_.Hq, last_block()};
+    const int64_t next = b_ * s_.Hk + hk_ + threads_;
+    return {std::min(next / s_.Hk, s_.B), next % s_.Hk * group, last_block()};
   }
 
   void add_dq() {
@@ -492,11 +498,18 @@ class BackwardChunk {
   const KeyRange keys_;
   const int64_t block_;
   const bool plain_;
+  const int threads_;
   const View<float, 4> d_bias_;  // [B,Hq,T,S], spread
   const bool d_bias_over_queries_;
   const BackwardScratch mem_;
   Progress* mine_ = nullptr;
-  const Progress* before_ = nullptr;
+  // The tasks whose turn comes first: the chunks of the head before this one. A chunk does not wait where it has
+  // nothing to add, so each is asked. Where tasks share a bias: the one task before, which waits for its own at every
+  // step.
+  struct {
+    const Progress* first = nullptr;
+    int64_t stride = 0, count = 0;
+  } earlier_;
   const F d_;
   Rows k_{}, v_{};          // of the task's keys
   KeyRange visited_{0, 0};  // those whose sums hold something
@@ -549,7 +562,7 @@ void attention_backward(const AttentionPlan& plan, const AttentionInputs& in, co
   float* scratch = reinterpret_cast<float*>(progress + shared) + partials.floats;
   const int64_t floats = BackwardScratch(plan, nullptr).floats;
   for (int64_t i = 0; i < shared; ++i) new (progress + i) Progress();
-  const BackwardCall call{plan, in, grad, partials, shared > 0 ? progress : nullptr};
+  const BackwardCall call{plan, in, grad, partials, shared > 0 ? progress : nullptr, parallel.threads()};
   // By chunks first: a chunk waits for the one before it, and the first is the one that a causal mask leaves most to.
   parallel.for_each(heads * plan.blocking().key_chunks, [&](int64_t task, int worker) {
     const FlushDenormals flush;

@@ -12,6 +12,7 @@ struct BackwardCall {
   const BackwardPartials& partials;
   // [chunk][B,Hk]: how far each task has come; null where no two tasks add to the same numbers.
   Progress* progress;
+  int threads;
 };
 
 }  // namespace heed::kernels

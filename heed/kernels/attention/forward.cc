@@ -34,6 +34,7 @@ class ForwardBlock {
         queries_(std::min(plan_.blocking().queries, s_.T - t0)),
         tiles_n_(ceil_div(queries_, kTile)),
         plain_(plan_.stages().plain()),
+        threads_(call.threads),
         mem_(call.plan, scratch),
         stages_(call.plan, call.in, b, h) {}
 
@@ -116,13 +117,14 @@ class ForwardBlock {
     ahead_.want(in_.q.at(b_, h_, t0_ + i * kTile), in_.q.stride(2), tiles_[i].count, s_.D);
   }
   // With the last keys of a head's last queries, what the next head begins with: part i of its first queries and of its
-  // first keys or values.
+  // first keys or values. Where a head is one task, threads take heads in turn.
   void want_next(int64_t i, const KvView& kv) {
     const int64_t block = plan_.blocking().queries, last = (ceil_div(s_.T, block) - 1) * block;
     const bool causal = plan_.visibility().causal();  // from the end
     if (!plan_.blocking().next_head || t0_ != (causal ? 0 : last) || plan_.blocking().gather) return;
-    const int64_t b = h_ + 1 < s_.Hq ? b_ : b_ + 1, h = (h_ + 1) % s_.Hq, t = causal ? last : 0;
-    if (b == s_.B) return;
+    const int64_t next = b_ * s_.Hq + h_ + (last == 0 ? threads_ : 1), b = next / s_.Hq, h = next % s_.Hq;
+    if (b >= s_.B) return;
+    const int64_t t = causal ? last : 0;
     const KeyRange seen = plan_.visibility().row(b, t);
     const KeyRange keys{seen.begin, std::min(seen.begin + score_block(s_), s_.S)};
     ahead_.want_part(in_.q.at(b, h, t), in_.q.stride(2), std::min(kTile, s_.T - t), s_.D, {i, i + 1, tiles_n_});
@@ -270,6 +272,7 @@ class ForwardBlock {
   const AttentionOutputs& to_;
   const int64_t b_, h_, hk_, t0_, queries_, tiles_n_;
   const bool plain_;
+  const int threads_;
   const ForwardScratch mem_;
   const HeadStages stages_;
   const F d_;

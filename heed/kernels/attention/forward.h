@@ -12,6 +12,7 @@ struct ForwardCall {
   const AttentionPlan& plan;
   const AttentionInputs& in;
   const AttentionOutputs& out;
+  int threads;
 };
 
 void forward_tiles(const ForwardCall&, Workspace&, Parallel&) noexcept;

@@ -333,7 +333,7 @@ std::string AttentionPlan::describe() const {
 void attention_forward(const AttentionPlan& plan, const AttentionInputs& in, const AttentionOutputs& out,
                        Workspace& workspace, Parallel& parallel) noexcept {
   assert(workspace.bytes() >= plan.workspace_bytes(parallel.threads()));
-  const ForwardCall call{plan, in, out};
+  const ForwardCall call{plan, in, out, parallel.threads()};
   if (plan.kernel() == AttentionPlan::Kernel::decode) {
     forward_decode(call, workspace, parallel);
   } else {
