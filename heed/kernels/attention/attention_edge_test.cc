@@ -409,6 +409,11 @@ TEST(AttentionThreads, BitsDoNotDependOnThreadsOverLongKeys) {
     expect_same_bits_on_any_threads({.shape = {1, 8, 8, 1, 3000, 8, 8}, .mask = mask, .inputs = Layout::bthd});
     expect_same_bits_on_any_threads({.shape = {1, 1, 1, 5, 3000, 8, 8}, .mask = mask});
   }
+  // One block of queries that sees the first and the last keys, and none of those between.
+  const OwnedMask far_apart{.window = Window::bottom_right(9, 0),
+                            .packed_queries = std::vector<int64_t>{0, 40, 80},
+                            .packed_keys = std::vector<int64_t>{0, 90, 1900}};
+  expect_same_bits_on_any_threads({.shape = {1, 1, 1, 80, 1900, 8, 8}, .mask = far_apart});
 }
 
 // Keys in chunks, tasks in turn: what is summed over tasks is the gradient of bias, gate and w.
