@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "cli/output.h"
-#include "heed/text/grammar/files.h"
-#include "heed/text/grammar/grammar.h"
-#include "heed/text/grammar/statistics.h"
+#include "heed/grammar/files.h"
+#include "heed/grammar/grammar.h"
+#include "heed/grammar/statistics.h"
 #include "heed/text/words.h"
 
 namespace heed::cli {

@@ -10,16 +10,15 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
-#include "cli/model_folder.h"
+#include "cli/open.h"
 #include "cli/output.h"
+#include "heed/analysis/weights.h"
 #include "heed/base/error.h"
-#include "heed/base/file.h"
-#include "heed/base/parallel.h"
-#include "heed/decode/evaluate.h"
-#include "heed/decode/pronouns.h"
-#include "heed/decode/tag.h"
-#include "heed/decode/weights.h"
-#include "heed/text/grammar/agreement.h"
+#include "heed/evaluate/evaluate.h"
+#include "heed/folder/model_folder.h"
+#include "heed/grammar/files.h"
+#include "heed/grammar/pronouns.h"
+#include "heed/train/run.h"
 
 namespace heed::cli {
 namespace {
@@ -41,39 +40,7 @@ shows the gender. It needs .align, .referents and .tags beside the TSV file. --h
 
   heed evaluate --model model --data corpus/test.tsv --beam 4 --by-length --pronouns)";
 
-// Line n of a file that stands beside the data, line by line.
-class Lines {
- public:
-  explicit Lines(const std::string& path) : path_(path) {
-    const std::vector<std::byte> bytes = read_file(path, int64_t{1} << 32);
-    std::string line;
-    for (const std::byte byte : bytes) {
-      if (byte == std::byte{'\n'}) {
-        lines_.push_back(std::move(line));
-        line.clear();
-      } else {
-        line += static_cast<char>(byte);
-      }
-    }
-    if (!line.empty()) lines_.push_back(line);
-  }
-  const std::string& at(int64_t number) const {  // from 1
-    if (number <= std::ssize(lines_)) return lines_[static_cast<size_t>(number - 1)];
-    throw Error(fmt::format("{}: has {} lines, expected one for line {} of the data", path_, lines_.size(), number));
-  }
-  std::string place(int64_t number) const { return fmt::format("{}:{}", path_, number); }
-
- private:
-  std::string path_;
-  std::vector<std::string> lines_;
-};
-
-// corpus/test.tsv: corpus/test.align
-std::string beside(const std::string& data, const char* extension) {
-  return std::filesystem::path(data).replace_extension(extension).string();
-}
-
-Json json_of(const decode::Scores& scores) {
+Json json_of(const evaluate::Scores& scores) {
   Json json{{"sentences", scores.sentences}, {"tokens", scores.tokens}};
   const auto add = [&](const char* name, const std::optional<double>& value) {
     if (value) json[name] = *value;
@@ -87,7 +54,7 @@ Json json_of(const decode::Scores& scores) {
   return json;
 }
 
-std::string row(const std::string& name, const decode::Scores& s) {
+std::string row(const std::string& name, const evaluate::Scores& s) {
   const auto cell = [](const std::optional<double>& value, double factor) {
     return value ? fmt::format("{:>8.2f}", factor * *value) : fmt::format("{:>8}", "-");
   };
@@ -100,7 +67,8 @@ double percent(int64_t part, int64_t all) {
 }
 
 struct Command {
-  decode::EvaluateOptions options;
+  evaluate::EvaluateOptions options;
+  analysis::AlignOptions align;
   Flags flags;
   std::string folder, data, alignments, head_off;
   int threads = 0;
@@ -108,91 +76,61 @@ struct Command {
 
   io::ShowFields fields() {
     return [this](FieldVisitor& visitor) {
-      visit_fields(options.search, visitor);
-      visit_fields(options.align, visitor);
+      visit_fields(options.translation.search, visitor);
+      visit_fields(align, visitor);
+      visit_fields(options.translation.call.batch, visitor);
     };
   }
 
   void run() {
     flags.apply(fields());
-    opened_ = open_model(folder);
+    const decode::Engine engine = open_engine(folder, threads);
     if (data.empty()) throw UsageError("heed: --data is missing, expected a TSV file of pairs");
-    read();
-    if (!head_off.empty()) switch_ = decode::HeadSwitch(head_off);
-    Parallel parallel(threads);
-    Workspace workspace;
-    nn::Pass pass{{parallel, workspace}};
-    pass.observer = &switch_;
-    if (opened_.model->task() == models::Task::tag) return report_tags(pass);
-    const auto judged = decode::judge_pairs(pass, *opened_.model, *opened_.tokenizer, corpus_, options,
-                                            [this](int64_t done) { show_progress(done); });
+    read(engine.model());
+    if (!head_off.empty()) switch_ = analysis::HeadSwitch(head_off);
+    options.translation.call.observer = &switch_;
+    options.translation.align = align;
+    options.progress = [this](int64_t done) { show_progress(done); };
+    const evaluate::TestSet set(corpus_, engine.text_model().tokenizers(), engine.text_model().task(),
+                                engine.model().max_length(), data);
+    const auto judged = evaluate::judge(engine, set, options);
     switch_.check_found();
-    Json result = json_of(decode::scores_of(judged, corpus_, gold_));
-    result["left_out"] = std::ssize(corpus_.pairs) - std::ssize(judged);
-    if (!json) print_table(judged);
+    if (engine.text_model().task() == models::Task::tag) return report_tags(judged);
+    Json result = json_of(evaluate::scores_of(judged, corpus_, gold_));
+    result["left_out"] = set.left_out();
+    if (!json) print_table(judged, set.left_out());
     if (lengths) result["by_length"] = by_length(judged);
-    if (pronouns) result["pronouns"] = report_pronouns(pass, judged);
+    if (pronouns) result["pronouns"] = report_pronouns(engine, judged);
     if (json) print("{}\n", result.dump(2));
   }
 
  private:
-  void read() {
-    const bool language = opened_.model->task() == models::Task::language;
-    if (language && (pronouns || !alignments.empty())) {
-      throw Error(folder + ": is a language model, which has no translations to look at");
+  void read(const models::Model& model) {
+    const models::Task task = model.task();
+    if (task != models::Task::translate && (pronouns || !alignments.empty())) {
+      throw Error(fmt::format("{}: is {}, which has no translations to look at", folder, data::describe_task(task)));
     }
-    const train::RunOptions& trained = opened_.trained;
-    corpus_ = text::read_tsv(
-        data, language ? text::TsvOptions{0, trained.source_column, trained.tokenizer.lowercase}
-                       : text::TsvOptions{trained.source_column, trained.target_column, trained.tokenizer.lowercase});
-    if (opened_.model->task() == models::Task::tag && (pronouns || !alignments.empty())) {
-      throw Error(folder + ": is a tagger, which has no translations to look at");
-    }
-    if (opened_.model->task() != models::Task::translate) return;
-    const std::string usual = beside(data, ".align");
-    options.aligned = !alignments.empty() || (opened_.model->has_cross_attention() && std::filesystem::exists(usual));
-    if (alignments.empty()) alignments = usual;
-    if (options.aligned) read_alignments();
-    if (pronouns) read_sentences();
+    train::RunOptions trained;  // the usual columns where the folder does not tell
+    folder::read_training(folder, trained);
+    corpus_ = text::read_tsv(data, train::columns_of(trained, task));
+    if (task != models::Task::translate) return;
+    const std::string usual = grammar::file_beside(data, ".align");
+    options.align = !alignments.empty() || (model.has_cross_attention() && std::filesystem::exists(usual));
+    if (options.align) gold_ = evaluate::read_alignments(alignments.empty() ? usual : alignments, corpus_);
+    if (pronouns) sentences_ = grammar::read_sentences(data, corpus_);
   }
 
-  void read_alignments() {
-    const Lines links(alignments);
-    for (const text::Pair& pair : corpus_.pairs) {
-      try {
-        gold_.push_back(text::parse_alignment(links.at(pair.line)));
-      } catch (const Error& error) {
-        throw Error(fmt::format("{}: {}", links.place(pair.line), error.what()));
-      }
-    }
-  }
-
-  // What the grammar knows of each pair, for pronouns.
-  void read_sentences() {
-    const Lines links(alignments), referents(beside(data, ".referents")), tags(beside(data, ".tags"));
-    for (const text::Pair& pair : corpus_.pairs) {
-      try {
-        sentences_.push_back(grammar::sentence_of(pair.source, pair.target, links.at(pair.line),
-                                                  referents.at(pair.line), tags.at(pair.line)));
-      } catch (const Error& error) {
-        throw Error(fmt::format("{}:{}: {}", data, pair.line, error.what()));
-      }
-    }
-  }
-
-  void report_tags(nn::Pass& pass) const {
-    const decode::TagScores scores =
-        decode::score_tags(pass, *opened_.model, *opened_.tokenizer, *opened_.tags, corpus_);
-    switch_.check_found();
+  void report_tags(const std::vector<evaluate::Judged>& judged) const {
+    const evaluate::Scores scores = evaluate::scores_of(judged, corpus_);
     if (json) {
       const Json result{{"sentences", scores.sentences},
                         {"tokens", scores.tokens},
-                        {"right", scores.right},
+                        {"right", scores.correct},
                         {"whole_sentences", scores.whole}};
       return print("{}\n", result.dump(2));
     }
     print("{} sentences, {} words: {:.2f} % of the tags are right, and all of them in {:.2f} % of the sentences\n",
-          scores.sentences, scores.tokens, percent(scores.right, scores.tokens),
+          scores.sentences, scores.tokens, percent(scores.correct, scores.tokens),
           percent(scores.whole, scores.sentences));
   }
 
@@ -203,17 +141,16 @@ struct Command {
     std::fflush(stderr);
   }
 
-  void print_table(const std::vector<decode::Judged>& judged) const {
-    const auto left_out = std::ssize(corpus_.pairs) - std::ssize(judged);
+  void print_table(const std::vector<evaluate::Judged>& judged, int64_t left_out) const {
     if (left_out > 0) print("{} pairs are longer than the model can take, and left out\n", left_out);
     print("{:<9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>10} {:>8}\n", "words", "sentences", "BLEU", "chrF", "exact %",
           "token %", "perplexity", "AER %");
-    print("{}", row("all", decode::scores_of(judged, corpus_, gold_)));
+    print("{}", row("all", evaluate::scores_of(judged, corpus_, gold_)));
   }
 
-  Json by_length(const std::vector<decode::Judged>& judged) const {
+  Json by_length(const std::vector<evaluate::Judged>& judged) const {
     Json list = Json::array();
-    for (const decode::LengthScores& one : decode::scores_by_length(judged, corpus_, gold_)) {
+    for (const evaluate::LengthScores& one : evaluate::scores_by_length(judged, corpus_, gold_)) {
       if (!json) print("{}", row(fmt::format("{}-{}", one.from, one.to), one.scores));
       Json entry{{"from", one.from}, {"to", one.to}};
       entry.update(json_of(one.scores));
@@ -222,19 +159,18 @@ struct Command {
     return list;
   }
 
-  Json report_pronouns(nn::Pass& pass, const std::vector<decode::Judged>& judged) const {
+  Json report_pronouns(const decode::Engine& engine, const std::vector<evaluate::Judged>& judged) const {
     std::vector<grammar::Sentence> sentences;
     std::vector<std::string> translations;
-    for (const decode::Judged& one : judged) {
+    for (const evaluate::Judged& one : judged) {
       sentences.push_back(sentences_[static_cast<size_t>(one.pair)]);
-      translations.push_back(one.translation);
+      translations.push_back(one.translation.value_or(""));
     }
-    const decode::PronounGenders genders = decode::pronoun_genders(sentences, translations);
-    const decode::PronounAttention seen =
-        decode::pronoun_attention(pass, *opened_.model, *opened_.tokenizer, sentences);
+    const grammar::PronounGenders genders = grammar::pronoun_genders(sentences, translations);
+    const grammar::PronounAttention seen = grammar::pronoun_attention(engine, sentences, options.translation.call);
     if (!json) print_pronouns(genders, seen);
     Json heads = Json::array();
-    for (const decode::PronounHead& head : seen.heads) {
+    for (const grammar::PronounHead& head : seen.heads) {
       heads.push_back({{"layer", head.layer},
                        {"head", head.head},
                        {"found", head.found},
@@ -250,7 +186,7 @@ struct Command {
          {{"pronouns", seen.pronouns}, {"agreeing", seen.agreeing}, {"by_chance", seen.by_chance}, {"heads", heads}}}};
   }
 
-  static void print_pronouns(const decode::PronounGenders& genders, const decode::PronounAttention& seen) {
+  static void print_pronouns(const grammar::PronounGenders& genders, const grammar::PronounAttention& seen) {
     print("\npronouns whose gender shows  {}: right {:.1f} %, wrong {:.1f} %, the word is not there {:.1f} %\n",
           genders.pronouns, percent(genders.right, genders.pronouns), percent(genders.wrong, genders.pronouns),
           percent(genders.absent, genders.pronouns));
@@ -259,7 +195,7 @@ struct Command {
         "two nouns or more, of which a head of the encoder looks most at the right one, seen from the pronoun ({})\n"
         "and from the word whose translation shows the gender ({}: 'tired' in 'it was tired'), in\n",
         seen.pronouns, seen.agreeing);
-    for (const decode::PronounHead& head : seen.heads) {
+    for (const grammar::PronounHead& head : seen.heads) {
       print("  {:<24} {:>5.1f} % {:>5.1f} %\n", fmt::format("{}.{}", head.layer, head.head),
             percent(head.found, seen.pronouns), percent(head.found_from_agreeing, seen.agreeing));
     }
@@ -267,11 +203,10 @@ struct Command {
           100 * seen.by_chance / static_cast<double>(std::max<int64_t>(1, seen.pronouns)));
   }
 
-  ModelFolder opened_;
   text::Corpus corpus_;
   std::vector<text::Alignment> gold_;
   std::vector<grammar::Sentence> sentences_;
-  decode::HeadSwitch switch_;
+  analysis::HeadSwitch switch_;
 };
 
 }  // namespace

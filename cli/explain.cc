@@ -4,22 +4,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <iostream>
 #include <memory>
 #include <numeric>
 
 #include "cli/flags.h"
-#include "cli/model_folder.h"
+#include "cli/open.h"
 #include "cli/output.h"
+#include "heed/analysis/explain.h"
 #include "heed/base/error.h"
-#include "heed/base/parallel.h"
-#include "heed/decode/align.h"
-#include "heed/decode/batch_tokens.h"
-#include "heed/decode/look.h"
-#include "heed/decode/search.h"
-#include "heed/text/token_words.h"
-#include "heed/text/words.h"
+#include "heed/decode/translate.h"
 
 namespace heed::cli {
 namespace {
@@ -36,11 +30,6 @@ bars. Sentences come from the command line, or from standard input, a line each.
 
 constexpr int kBar = 40;  // characters of a weight of 1
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 // Columns on a terminal: what continues a character of UTF-8 takes none.
 size_t columns(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
@@ -51,7 +40,7 @@ std::string padded(const std::string& text, size_t width) {
 }
 
 struct Command {
-  decode::AlignOptions align;
+  analysis::AlignOptions align;
   Flags flags;
   std::string folder, word, head;
   std::vector<std::string> sentences;
@@ -65,39 +54,24 @@ struct Command {
   void run() {
     flags.apply(fields());
     if (!head.empty() && word.empty()) throw Error("--head came without --word, expected the word that looks");
-    opened_ = open_model(folder);
-    opened_.expect(models::Task::translate);
-    parallel_ = std::make_unique<Parallel>(threads);
-    for (const std::string& sentence : sentences) explain(sentence);
+    const decode::Translator translator(open_engine(folder, threads, models::Task::translate));
+    for (const std::string& sentence : sentences) explain(translator, sentence);
     if (!sentences.empty()) return;
     for (std::string line; std::getline(std::cin, line);) {
-      if (!line.empty()) explain(line);
+      if (!line.empty()) explain(translator, line);
     }
   }
 
  private:
-  void explain(const std::string& sentence) {
-    Workspace workspace;
-    nn::Pass pass{{*parallel_, workspace}};
-    const std::vector<int32_t> source = opened_.encode(sentence, "'" + sentence + "'");
-    if (source.empty()) throw Error("the sentence '" + sentence + "' has no word in it, expected at least one");
-    const std::vector<std::string> words = text::words_and_marks(sentence);
-    const std::vector<int64_t> map = text::words_of_tokens(*opened_.tokenizer, source, sentence, words);
-    text::Batch batch = text::source_batch({&source, 1});
-    const auto found =
-        decode::search(pass, *opened_.model, decode::source_of(batch), {text::kBegin, text::kEnd, text::kPad}, {});
-    const std::vector<int32_t>& target = found.at(0).at(0).tokens;
-    const std::string translation = opened_.tokenizer->decode(target);
-    print("{}\n{}\n\n", sentence, translation);
+  void explain(const decode::Translator& translator, const std::string& sentence) const {
+    const decode::Engine& engine = translator.engine();
+    decode::InferencePass pass(engine, {});
+    const decode::Translation translation = translator.translate(sentence);
+    print("{}\n{}\n\n", sentence, translation.text);
     if (word.empty()) {
-      text::add_targets(batch, {&target, 1});
-      const std::vector<std::string> said = text::words_and_marks(translation);
-      const decode::WordMap both{map, text::words_of_tokens(*opened_.tokenizer, target, translation, said)};
-      print_target(words, said,
-                   decode::target_looks(decode::cross_weights(pass, *opened_.model, batch, align), both,
-                                        {std::ssize(words), std::ssize(said)}));
+      print_target(analysis::explain_target(pass, engine.text_model(), sentence, translation.tokens, align));
     } else {
-      print_word(pass, words, source, map);
+      print_word(analysis::explain_source(pass, engine.text_model(), sentence, word));
     }
     print("\n");
   }
@@ -107,7 +81,7 @@ struct Command {
   }
 
   // "tired 0.71  animal 0.12"
-  std::string strongest(const std::vector<std::string>& words, const decode::Look& look) const {
+  std::string strongest(const std::vector<std::string>& words, const analysis::Look& look) const {
     std::vector<size_t> order(look.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return look[a] > look[b]; });
@@ -118,29 +92,24 @@ struct Command {
     return text;
   }
 
-  void print_target(const std::vector<std::string>& words, const std::vector<std::string>& said,
-                    const std::vector<decode::Look>& looks) const {
+  void print_target(const analysis::TargetExplanation& seen) const {
     size_t width = 0;
-    for (const std::string& each : said) width = std::max(width, columns(each));
-    for (size_t i = 0; i < said.size(); ++i) {
-      print("  {}  looks at  {}\n", padded(said[i], width), strongest(words, looks[i]));
+    for (const std::string& each : seen.target) width = std::max(width, columns(each));
+    for (size_t i = 0; i < seen.target.size(); ++i) {
+      print("  {}  looks at  {}\n", padded(seen.target[i], width), strongest(seen.source, seen.looks[i]));
     }
   }
 
-  void print_word(nn::Pass& pass, const std::vector<std::string>& words, const std::vector<int32_t>& source,
-                  const std::vector<int64_t>& map) const {
-    const auto at =
-        std::find_if(words.begin(), words.end(), [&](const std::string& each) { return lower(each) == lower(word); });
-    if (at == words.end()) throw Error("--word is '" + word + "', expected a word of the sentence");
-    const auto looks = decode::source_looks(pass, *opened_.model, source, map, std::ssize(words), at - words.begin());
-    const auto full_name = [](const decode::HeadLook& one) { return fmt::format("{}.{}", one.layer, one.head); };
+  void print_word(const analysis::SourceExplanation& seen) const {
+    const auto& [words, looks] = seen;
+    const auto full_name = [](const analysis::HeadLook& one) { return fmt::format("{}.{}", one.layer, one.head); };
     if (head.empty()) {
       print("'{}' looks at\n", word);
-      for (const decode::HeadLook& one : looks) print("  {}  {}\n", full_name(one), strongest(words, one.look));
+      for (const analysis::HeadLook& one : looks) print("  {}  {}\n", full_name(one), strongest(words, one.look));
       return;
     }
     const auto chosen =
-        std::find_if(looks.begin(), looks.end(), [&](const decode::HeadLook& one) { return full_name(one) == head; });
+        std::find_if(looks.begin(), looks.end(), [&](const analysis::HeadLook& one) { return full_name(one) == head; });
     if (chosen == looks.end()) {
       throw Error("--head is '" + head + "', expected " + full_name(looks.front()) + " to " + full_name(looks.back()));
     }
@@ -153,9 +122,6 @@ struct Command {
             std::string(bar, '#'));
     }
   }
-
-  ModelFolder opened_;
-  std::unique_ptr<Parallel> parallel_;
 };
 
 }  // namespace

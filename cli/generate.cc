@@ -6,11 +6,10 @@
 #include <memory>
 
 #include "cli/flags.h"
-#include "cli/model_folder.h"
+#include "cli/open.h"
 #include "cli/output.h"
 #include "heed/base/error.h"
-#include "heed/base/parallel.h"
-#include "heed/decode/search.h"
+#include "heed/decode/generate.h"
 
 namespace heed::cli {
 namespace {
@@ -24,30 +23,27 @@ several, a line each. Example:
   heed generate --model model --prompt "The cat" --sample --temperature 0.8 --seed 3)";
 
 struct Command {
-  decode::SearchOptions options;
+  decode::GenerateOptions options;
   Flags flags;
   std::string folder, prompt;
   int threads = 0;
   bool scores = false;
 
   io::ShowFields fields() {
-    return [this](FieldVisitor& visitor) { visit_fields(options, visitor); };
+    return [this](FieldVisitor& visitor) { visit_fields(options.search, visitor); };
   }
 
   void run() {
     flags.apply(fields());
-    const ModelFolder opened = open_model(folder);
-    opened.expect(models::Task::language);
-    const std::vector<int32_t> ids = opened.encode(prompt, "--prompt");
-    Tensor prefix;
-    if (!ids.empty()) prefix = Tensor::of({1, std::ssize(ids)}, std::span<const int32_t>(ids));
-    Parallel parallel(threads);
-    Workspace workspace;
-    nn::Pass pass{{parallel, workspace}};
-    const auto found = decode::search(pass, *opened.model, {}, {text::kBegin, text::kEnd, text::kPad}, options, prefix);
-    for (const decode::Hypothesis& one : found[0]) {
+    const decode::Generator generator(open_engine(folder, threads, models::Task::language));
+    try {
+      generator.engine().text_model().encode(prompt);
+    } catch (const Error& error) {
+      throw Error(std::string("--prompt: ") + error.what());
+    }
+    for (const decode::Generation& one : generator.generate(std::span(&prompt, 1), options)[0]) {
       if (scores) print("{:.4f}\t", one.score);
-      print("{}\n", opened.tokenizer->decode(one.tokens));
+      print("{}\n", one.text);
     }
   }
 };

@@ -8,11 +8,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/model_folder.h"
+#include "cli/action.h"
 #include "cli/output.h"
 #include "heed/base/error.h"
+#include "heed/folder/model_folder.h"
 #include "heed/io/config.h"
 #include "heed/io/safetensors.h"
+#include "heed/train/run.h"
 
 namespace heed::cli {
 namespace {
@@ -64,9 +66,10 @@ std::string name_of(text::TokenizerKind kind) {
 }
 
 // What the last checkpoint says; nothing where there is none.
-Json training_of(const std::string& folder, const train::RunOptions& options) {
-  const std::string path = (fs::path(folder) / "checkpoint.safetensors").string();
-  if (!fs::exists(path)) return nullptr;
+Json training_of(const std::string& folder) {
+  const std::string path = folder::Layout(folder).checkpoint();
+  train::RunOptions options;
+  if (!fs::exists(path) || !folder::read_training(folder, options)) return nullptr;
   const auto notes = io::SafetensorsFile(path).metadata();
   Json json{{"preset", options.preset}, {"data", options.data}, {"dev", options.dev}, {"seed", options.seed}};
   const auto add = [&](const char* name, const char* note) {
@@ -104,19 +107,34 @@ void print_info(const std::string& folder, const Json& info) {
     print("  {:<30}{:>10}\n", file, bytes.get<int64_t>());
   }
   print("\ntokenizer\n");
+  if (info["tokenizer"].is_null()) print("  there is none: the model works over token ids\n");
   print_leaves(info["tokenizer"]);
   print("\ntraining\n");
   if (info["training"].is_null()) print("  there is no checkpoint that would tell\n");
   print_leaves(info["training"]);
 }
 
+Json tokenizer_of(const text::Tokenizer& tokenizer) {
+  return {{"kind", name_of(tokenizer.kind())}, {"tokens", tokenizer.size()}};
+}
+
+// Nothing, for a folder that works over ids alone.
+Json tokenizers_of(const data::TextModel& model) {
+  if (!model.has_tokenizers()) return nullptr;
+  Json json = tokenizer_of(model.source());
+  const bool tags = model.task() == models::Task::tag;
+  if (!model.tokenizers().are_shared()) json[tags ? "tags" : "target"] = tokenizer_of(model.target());
+  return json;
+}
+
 void show(const std::string& folder, bool json) {
-  const ModelFolder opened = open_model(folder, "the folder");
-  const Json info{{"model", Json::parse(io::to_json(opened.model->options()))},
-                  {"parameters", parameters_of(opened.model->parameters())},
+  if (folder.empty()) throw UsageError("heed: the folder is missing, expected one that heed train made");
+  const data::TextModel opened = folder::open(folder);
+  const Json info{{"model", Json::parse(io::to_json(opened.model().options()))},
+                  {"parameters", parameters_of(opened.model().parameters())},
                   {"bytes", sizes_of(folder)},
-                  {"tokenizer", {{"kind", name_of(opened.tokenizer->kind())}, {"tokens", opened.tokenizer->size()}}},
-                  {"training", training_of(folder, opened.trained)}};
+                  {"tokenizer", tokenizers_of(opened)},
+                  {"training", training_of(folder)}};
   if (json) {
     print("{}\n", info.dump(2));
   } else {

@@ -12,6 +12,7 @@
 #include "cli/bench.h"
 #include "cli/completion.h"
 #include "cli/corpus.h"
+#include "cli/embed.h"
 #include "cli/evaluate.h"
 #include "cli/explain.h"
 #include "cli/fitting_blas.h"
@@ -20,6 +21,7 @@
 #include "cli/manual.h"
 #include "cli/outline.h"
 #include "cli/output.h"
+#include "cli/score.h"
 #include "cli/tag.h"
 #include "cli/train.h"
 #include "cli/translate.h"
@@ -102,6 +104,8 @@ int run(int argc, char** argv) {
   add_explain(heed, action);
   add_tag(heed, action);
   add_generate(heed, action);
+  add_score(heed, action);
+  add_embed(heed, action);
   add_info(heed, action);
   add_bench(heed, action);
   add_corpus(heed, action);

@@ -126,8 +126,9 @@ struct Command {
     std::signal(SIGTERM, ask_to_stop);
     Parallel parallel(threads);
     Reporter reporter(json);
-    const train::RunResult result = resume.empty() ? train::run(options, out, reporter, parallel)
-                                                   : train::resume(resume, steps, options.minutes, reporter, parallel);
+    const train::RunResult result = resume.empty()
+                                        ? train::run(options, out, reporter, parallel)
+                                        : train::resume(resume, steps, options.loop.minutes, reporter, parallel);
     if (json) return;
     const std::string folder = resume.empty() ? out : resume;
     const std::string best = std::isfinite(result.best.loss)

@@ -3,22 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iostream>
 #include <memory>
 
 #include "cli/flags.h"
-#include "cli/model_folder.h"
+#include "cli/lines.h"
+#include "cli/open.h"
 #include "cli/output.h"
-#include "heed/base/error.h"
-#include "heed/base/parallel.h"
-#include "heed/decode/align.h"
-#include "heed/decode/batch_tokens.h"
-#include "heed/decode/search.h"
-#include "heed/text/token_words.h"
-#include "heed/text/words.h"
+#include "heed/decode/translate.h"
 
 namespace heed::cli {
 namespace {
@@ -26,18 +17,19 @@ namespace {
 constexpr const char* kHelp =
     R"(Translates lines of text with a model that heed train has made: from files, or from standard input.
 
-Each line of input gives one line of output (--nbest N: N lines), in the same order. An empty line stays empty. A line
-longer than the model can take is refused with its number. --align adds, after a tab, which word of the source the model
+Each line of input gives one line of output (--nbest N: N lines), in the same order, as soon as it is known: a line on a
+terminal is answered at once, and lines that are there already are translated together. An empty line stays empty. A
+line longer than the model can take is an error with its number. --align adds, after a tab, which word of the source the model
 looked at for each word of its translation: 0-1 is the first word of the source and the second of the translation, as
 spaces cut them. Example:
 
   echo "The cat sleeps." | heed translate --model model --beam 4)";
 
-constexpr size_t kBatch = 32;  // sentences
+constexpr size_t kLines = 1024;  // read at a time at most, so that sentences of one length can go together
 
 struct Command {
-  decode::SearchOptions options;
-  decode::AlignOptions align_options;
+  decode::TranslateOptions options;
+  analysis::AlignOptions align_options;
   Flags flags;
   std::string folder;
   std::vector<std::string> files;
@@ -46,91 +38,37 @@ struct Command {
 
   io::ShowFields fields() {
     return [this](FieldVisitor& visitor) {
-      visit_fields(options, visitor);
+      visit_fields(options.search, visitor);
       visit_fields(align_options, visitor);
+      visit_fields(options.call.batch, visitor);
     };
   }
 
   void run() {
     flags.apply(fields());
-    opened_ = open_model(folder);
-    opened_.expect(models::Task::translate);
-    parallel_ = std::make_unique<Parallel>(threads);
-    if (files.empty()) return translate(std::cin, "standard input");
-    for (const std::string& file : files) {
-      std::ifstream in(file);
-      if (!in) throw Error(file + ": cannot read: " + std::strerror(errno));
-      translate(in, file);
-    }
+    if (align) options.align = align_options;
+    const decode::Translator translator(open_engine(folder, threads, models::Task::translate));
+    const auto check = [&](const std::string& line) { translator.engine().text_model().encode(line); };
+    for_each_chunk(files, kLines, check, [&](const Lines& lines) {
+      InOrder output;
+      translator.translate(lines, options,
+                           [&](size_t item, const decode::Translations& found) { output.add(item, shown(found)); });
+    });
   }
 
  private:
-  void translate(std::istream& in, const std::string& name) {
-    std::vector<std::string> lines;
-    int64_t first = 1;
-    for (std::string line; std::getline(in, line);) {
-      if (!line.empty() && line.back() == '\r') line.pop_back();
-      lines.push_back(line);
-      if (lines.size() < kBatch) continue;
-      translate_lines(lines, name, first);
-      first += std::ssize(lines);
-      lines.clear();
+  // A line of output for each hypothesis.
+  std::string shown(const decode::Translations& found) const {
+    std::string text;
+    for (const decode::Translation& one : found) {
+      const bool empty = one.tokens.empty() && found.size() == 1;
+      if (scores && !empty) text += fmt::format("{:.4f}\t", one.score);
+      text += one.text;
+      if (align && !empty) text += "\t" + text::to_string(one.alignment);
+      text += "\n";
     }
-    if (in.bad()) throw Error(name + ": cannot read: " + std::strerror(errno));
-    translate_lines(lines, name, first);
+    return text;
   }
-
-  void translate_lines(const std::vector<std::string>& lines, const std::string& name, int64_t first) {
-    std::vector<std::vector<int32_t>> sources;
-    std::vector<size_t> places;  // of the lines that are not empty
-    for (size_t i = 0; i < lines.size(); ++i) {
-      std::vector<int32_t> ids = opened_.encode(lines[i], fmt::format("{}:{}", name, first + static_cast<int64_t>(i)));
-      if (ids.empty()) continue;
-      sources.push_back(std::move(ids));
-      places.push_back(i);
-    }
-    std::vector<std::vector<std::string>> results(lines.size(), {""});
-    if (!sources.empty()) {
-      Workspace workspace;
-      nn::Pass pass{{*parallel_, workspace}};
-      const text::Batch batch = text::source_batch(sources);
-      const auto found = decode::search(pass, *opened_.model, decode::source_of(batch),
-                                        {text::kBegin, text::kEnd, text::kPad}, options);
-      for (size_t i = 0; i < places.size(); ++i) {
-        results[places[i]] = shown(pass, lines[places[i]], sources[i], found[i]);
-      }
-    }
-    for (const std::vector<std::string>& each : results) {
-      for (const std::string& text : each) print("{}\n", text);
-    }
-    flush_output();
-  }
-
-  // A line of output for each hypothesis of one line of input.
-  std::vector<std::string> shown(nn::Pass& pass, const std::string& line, const std::vector<int32_t>& source,
-                                 const std::vector<decode::Hypothesis>& found) const {
-    std::vector<std::string> result;
-    for (const decode::Hypothesis& one : found) {
-      const std::string text = opened_.tokenizer->decode(one.tokens);
-      result.push_back(scores ? fmt::format("{:.4f}\t{}", one.score, text) : text);
-      if (align) result.back() += "\t" + alignment(pass, line, source, text, one.tokens);
-    }
-    return result;
-  }
-
-  std::string alignment(nn::Pass& pass, const std::string& line, const std::vector<int32_t>& source,
-                        const std::string& translation, const std::vector<int32_t>& target) const {
-    text::Batch batch = text::source_batch({&source, 1});
-    text::add_targets(batch, {&target, 1});
-    const decode::WordMap words{
-        text::words_of_tokens(*opened_.tokenizer, source, line, text::words_at_spaces(line)),
-        text::words_of_tokens(*opened_.tokenizer, target, translation, text::words_at_spaces(translation))};
-    return text::to_string(
-        decode::align_words(decode::cross_weights(pass, *opened_.model, batch, align_options), 0, words));
-  }
-
-  ModelFolder opened_;
-  std::unique_ptr<Parallel> parallel_;
 };
 
 }  // namespace

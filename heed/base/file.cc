@@ -136,10 +136,31 @@ std::span<const std::byte> SpillFile::map() {
   return {data_, size_};
 }
 
+ReadableFile::ReadableFile(const std::string& path) : path_(path) {
+  const Descriptor descriptor(path, O_RDONLY);
+  const struct stat status = status_of(descriptor, path);
+  if (S_ISDIR(status.st_mode)) fail_with(EISDIR, path, "read");
+  if (S_ISREG(status.st_mode)) {
+    mapped_ = std::make_unique<MappedFile>(path);
+    bytes_ = mapped_->bytes();
+    return;
+  }
+  copied_ = std::make_unique<SpillFile>();
+  std::vector<std::byte> piece(size_t{1} << 20);
+  for (;;) {
+    const ssize_t got = ::read(descriptor, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_with(errno, path, "read");
+    if (got == 0) break;
+    copied_->append(std::span(piece).first(static_cast<size_t>(got)));
+  }
+  bytes_ = copied_->map();
+}
+
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   // A name that no other process has; files left by a killed one and writers in this one are stepped over.
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
-    temporary_ = path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(attempt);
+    temporary_ = path + std::string(kUnfinished) + std::to_string(::getpid()) + "." + std::to_string(attempt);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && errno != EEXIST) fail_with(errno, path, "create");
   }

@@ -3,8 +3,10 @@
 // POSIX only. Errors name the path, what was being done and what the system said.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace heed {
@@ -27,6 +29,9 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
+
+// What the temporary names of unfinished files have in them.
+inline constexpr std::string_view kUnfinished = ".tmp.";
 
 // A file that appears under its name only when it is complete and on disk: written under a temporary name in the same
 // folder, synced, renamed, and the folder synced. Without commit(), after an error too, the temporary file is removed.
@@ -63,6 +68,22 @@ class SpillFile {
   int descriptor_ = -1;
   size_t size_ = 0;
   const std::byte* data_ = nullptr;
+};
+
+// A file that is read more than once: a regular one is mapped; what can be read only once, as a pipe, is copied to a
+// temporary file first.
+class ReadableFile {
+ public:
+  explicit ReadableFile(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::string path_;
+  std::unique_ptr<MappedFile> mapped_;
+  std::unique_ptr<SpillFile> copied_;
+  std::span<const std::byte> bytes_;
 };
 
 void write_file_atomically(const std::string& path, std::span<const std::byte> bytes);

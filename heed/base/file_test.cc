@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -164,6 +165,32 @@ TEST(AtomicFile, AFailedRenameLeavesNothingBehind) {
   ASSERT_EQ(::mkdir(path.c_str(), 0777), 0);
   EXPECT_EQ(error_of([&] { write_file_atomically(path, {}); }), path + ": cannot rename to: Is a directory");
   EXPECT_EQ(folder.count(), 1u);
+}
+
+TEST(ReadableFile, APipeCanBeReadMoreThanOnce) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.file("pipe"), text(300'000, 'x');
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const pid_t writer = ::fork();
+  ASSERT_GE(writer, 0);
+  if (writer == 0) {
+    const int to = ::open(pipe.c_str(), O_WRONLY);
+    const bool whole = ::write(to, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    ::_exit(whole ? 0 : 1);
+  }
+  const ReadableFile file(pipe);
+  int status = 0;
+  ASSERT_EQ(::waitpid(writer, &status, 0), writer);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(text_of(file.bytes()), text);
+  EXPECT_EQ(text_of(file.bytes()), text) << "again";
+  EXPECT_EQ(file.path(), pipe);
+
+  write_file_atomically(folder.file("a"), bytes_of("as it is"));
+  EXPECT_EQ(text_of(ReadableFile(folder.file("a")).bytes()), "as it is");
+  EXPECT_EQ(error_of([&] { ReadableFile(folder.path()); }), folder.path() + ": cannot read: Is a directory");
+  EXPECT_EQ(error_of([&] { ReadableFile(folder.file("b")); }),
+            folder.file("b") + ": cannot open: No such file or directory");
 }
 
 TEST(AtomicFile, HasTheModeOfAnOrdinaryFile) {

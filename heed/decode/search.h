@@ -1,11 +1,16 @@
 #pragma once
-// Producing output one token at a time: greedy, beam search with a length penalty, and sampling, for any model.
+// Producing output one token at a time: greedy, beam search with a length penalty, and sampling, for any model that can
+// be stepped (models::Stepwise: three functions), in f32 or f64.
+// Not here: text (translate.h, generate.h).
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "heed/base/cancel.h"
 #include "heed/base/describe.h"
 #include "heed/models/model.h"
 #include "heed/nn/pass.h"
+#include "heed/text/tokenizer.h"
 
 namespace heed::decode {
 
@@ -36,15 +41,29 @@ struct Hypothesis {
   double log_probability = 0;   // of all tokens, a prefix and the end included
   double score = 0;             // after the length penalty
   bool finished = false;        // reached the end token
+  // The node of the sentence's search tree that chose each token after the prefix, and the end: attention events name
+  // it (nn::HypothesisRow). Node 0 has read the begin and the prefix; any other has read one token more than its
+  // parent.
+  std::vector<int64_t> nodes;
 };
 
-struct SpecialTokens {
-  int32_t begin, end, pad;
+// What is searched for. A language model goes on from `prefix` [B,n] and has no source; a prefix may also force the
+// first tokens of translations.
+struct SearchInput {
+  models::Tokens source{};
+  Tensor prefix{};
+  text::SpecialTokens special{};
+  std::vector<int64_t> streams{};  // of random numbers, for each row; empty: its number
 };
 
-// The best hypotheses of each row of `source`, best first. A language model goes on from `prefix` [B,n] instead, which
-// may also force the first tokens of a translation. Throws Error for options that do not fit.
-std::vector<std::vector<Hypothesis>> search(nn::Pass&, const models::Model&, const models::Tokens& source,
-                                            const SpecialTokens&, const SearchOptions&, const Tensor& prefix = {});
+struct SearchCall {
+  const Cancel* cancel{nullptr};  // looked at before each step: throws Cancelled
+  // Told of a row's hypotheses, best first, as soon as they are known: rows may end in any order.
+  std::function<void(int64_t row, const std::vector<Hypothesis>&)> done{};
+};
+
+// The best hypotheses of each row, best first. Throws Error for options that do not fit.
+std::vector<std::vector<Hypothesis>> search(nn::Pass&, const models::Stepwise&, const SearchInput&,
+                                            const SearchOptions&, const SearchCall& = {});
 
 }  // namespace heed::decode

@@ -4,18 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "heed/base/testing.h"
-#include "heed/decode/testing.h"
+#include "heed/data/testing.h"
 #include "heed/ops/softmax.h"
 
 namespace heed::decode {
 namespace {
 
+using data::testing::kBegin, data::testing::kEnd, data::testing::kPad;
+using data::testing::small_model, data::testing::Source;
 using heed::testing::error_of;
-using testing::kBegin, testing::kEnd, testing::kPad;
-using testing::small_model, testing::Source;
 using Kind = models::TransformerKind;
 
 constexpr int64_t kVocabulary = 6;  // three tokens that mean something
@@ -24,10 +25,10 @@ class SearchTest : public ::testing::Test {
  protected:
   nn::Pass pass() { return {{parallel_, workspace_}}; }
 
-  std::vector<std::vector<Hypothesis>> found(const models::Model& model, const models::Tokens& source,
+  std::vector<std::vector<Hypothesis>> found(const models::Stepwise& model, const models::Tokens& source,
                                              const SearchOptions& options, const Tensor& prefix = {}) {
     nn::Pass p = pass();
-    return search(p, model, source, {kBegin, kEnd, kPad}, options, prefix);
+    return search(p, model, {.source = source, .prefix = prefix}, options);
   }
 
   // What the model itself says of one output, the end included if it is finished.
@@ -114,28 +115,24 @@ TEST_F(SearchTest, ABeamIsBetterThanGreedyOnTheWhole) {
 }
 
 // What comes next depends on the last token alone, by a table of probabilities.
-class TableModel final : public models::Model {
+class TableModel final : public models::Stepwise {
  public:
   explicit TableModel(std::vector<std::vector<float>> table) : table_(std::move(table)) {}
-  Var logits(nn::Pass&, const models::Tokens&, const models::Tokens& target) const override {
-    return after(target.ids);
-  }
   nn::State begin(nn::Pass&, const models::Tokens&) const override {
     nn::State state;
     state.hidden.push_back(Tensor::zeros({1, 1}));  // so that rows are counted
     return state;
   }
   Var step(nn::Pass&, const Tensor& ids, nn::State&) const override { return after(ids); }
-  models::Task task() const override { return models::Task::language; }
-  int64_t vocabulary() const override { return std::ssize(table_); }
   int64_t max_length() const override { return 100; }
 
  private:
   Var after(const Tensor& ids) const {
-    Tensor logits = Tensor::uninitialised({ids.shape(0), ids.shape(1), vocabulary()});
+    const int64_t V = std::ssize(table_);
+    Tensor logits = Tensor::uninitialised({ids.shape(0), ids.shape(1), V});
     for (int64_t i = 0; i < ids.size(); ++i) {
-      for (int64_t j = 0; j < vocabulary(); ++j) {
-        logits.data<float>()[i * vocabulary() + j] =
+      for (int64_t j = 0; j < V; ++j) {
+        logits.data<float>()[i * V + j] =
             std::log(table_[static_cast<size_t>(ids.data<int32_t>()[i])][static_cast<size_t>(j)]);
       }
     }
@@ -254,6 +251,105 @@ TEST_F(SearchTest, RefusesOptionsThatDoNotFit) {
   EXPECT_EQ(error({.temperature = 0}), "search: temperature is 0.000000, expected above 0");
   EXPECT_EQ(error({}, Tensor::full({1, 40}, 3, DType::i32)),
             "search: the prefix has 40 tokens, expected at most 38: the model takes 40 with its begin and one more");
+}
+
+// A model in double gives what the same one in single precision does.
+TEST_F(SearchTest, WorksInDouble) {
+  for (const uint64_t seed : {1u, 2u, 3u}) {
+    const auto single = small_model(Kind::encoder_decoder, 12, seed);
+    const auto twice = data::testing::in_double(*single);
+    const Source source(3, 5, 12, seed);
+    for (const SearchOptions& options :
+         {SearchOptions{.beam = 1, .max_length = 9}, SearchOptions{.beam = 4, .nbest = 2, .max_length = 9},
+          SearchOptions{.max_length = 9, .sample = true, .top_k = 3}}) {
+      const auto a = found(*single, source.tokens(), options), b = found(*twice, source.tokens(), options);
+      ASSERT_EQ(a.size(), b.size());
+      for (size_t i = 0; i < a.size(); ++i) {
+        ASSERT_EQ(a[i].size(), b[i].size());
+        EXPECT_EQ(a[i][0].tokens, b[i][0].tokens);
+        EXPECT_NEAR(a[i][0].log_probability, b[i][0].log_probability, 1e-4);
+      }
+    }
+  }
+}
+
+// The nodes of a hypothesis name the passes that chose its tokens: their attention, put together, is that of one pass
+// over the whole of it.
+TEST_F(SearchTest, NodesLeadToTheAttentionThatChoseEachToken) {
+  struct Recorder final : nn::Observer {
+    void attention(const nn::AttentionEvent& event) override {
+      if (event.path != "decoder.1.cross") return;
+      const auto& q = event.inputs.q;
+      for (int64_t b = 0; b < q.shape(0); ++b) {
+        const nn::HypothesisRow row = event.rows.empty() ? nn::HypothesisRow{b, 0} : event.rows[static_cast<size_t>(b)];
+        std::vector<float>& to = queries[{row.sentence, row.node}];
+        EXPECT_TRUE(to.empty()) << "a node runs once";
+        const float* last = q.at(b, 0, q.shape(2) - 1);
+        to.assign(last, last + q.shape(3));
+      }
+    }
+    std::map<std::pair<int64_t, int64_t>, std::vector<float>> queries;
+  } recorder;
+  const auto model = small_model(Kind::encoder_decoder, 12, 3);
+  const Source source(2, 5, 12, 3);
+  nn::Pass p = pass();
+  p.observer = &recorder;
+  const auto all = search(p, *model, {.source = source.tokens()}, {.beam = 3, .nbest = 3, .max_length = 7});
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (const Hypothesis& one : all[i]) {
+      ASSERT_EQ(one.nodes.size(), one.tokens.size() + (one.finished ? 1 : 0));
+      EXPECT_EQ(one.nodes[0], 0);
+      // The same tokens in one pass.
+      struct Whole final : nn::Observer {
+        void attention(const nn::AttentionEvent& event) override {
+          if (event.path != "decoder.1.cross") return;
+          for (int64_t t = 0; t < event.inputs.q.shape(2); ++t) {
+            const float* row = event.inputs.q.at(0, 0, t);
+            queries.emplace_back(row, row + event.inputs.q.shape(3));
+          }
+        }
+        std::vector<std::vector<float>> queries;
+      } whole;
+      std::vector<int32_t> in{kBegin};
+      in.insert(in.end(), one.tokens.begin(), one.tokens.end());
+      nn::Pass forced = pass();
+      forced.observer = &whole;
+      const Tensor row = Tensor::of({1, 5}, std::span<const int32_t>(source.ids.data<int32_t>() + 5 * i, 5));
+      const std::vector<int64_t> length{source.lengths[i]};
+      model->logits(forced, {.ids = row, .lengths = length},
+                    {.ids = Tensor::of({1, std::ssize(in)}, std::span<const int32_t>(in))});
+      for (size_t t = 0; t < one.nodes.size(); ++t) {
+        const std::vector<float>& seen = recorder.queries.at({static_cast<int64_t>(i), one.nodes[t]});
+        for (size_t d = 0; d < seen.size(); ++d) EXPECT_NEAR(seen[d], whole.queries[t][d], 1e-4);
+      }
+    }
+  }
+}
+
+TEST_F(SearchTest, TellsOfEachRowOnceAndCanBeCancelled) {
+  const auto model = small_model(Kind::encoder_decoder, 12, 4);
+  const Source source(3, 5, 12, 4);
+  std::map<int64_t, std::vector<int32_t>> told;
+  nn::Pass p = pass();
+  const auto all = search(p, *model, {.source = source.tokens()}, {.max_length = 9},
+                          {.done = [&](int64_t row, const std::vector<Hypothesis>& h) { told[row] = h.at(0).tokens; }});
+  ASSERT_EQ(told.size(), 3u);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(told[i], all[static_cast<size_t>(i)][0].tokens);
+  Cancel cancel;
+  cancel.request();
+  EXPECT_THROW(search(p, *model, {.source = source.tokens()}, {}, {.cancel = &cancel}), Cancelled);
+}
+
+// What is drawn for a sentence does not depend on those beside it.
+TEST_F(SearchTest, DrawsHaveAStreamForEachSentence) {
+  const auto model = small_model(Kind::decoder, 12, 5);
+  const Tensor three = Tensor::full({3, 1}, 5, DType::i32), one = Tensor::full({1, 1}, 5, DType::i32);
+  const SearchOptions options{.max_length = 20, .sample = true, .temperature = 3};
+  nn::Pass p = pass();
+  const auto together = search(p, *model, {.prefix = three, .streams = {7, 8, 9}}, options);
+  const auto alone = search(p, *model, {.prefix = one, .streams = {8}}, options);
+  EXPECT_EQ(together[1][0].tokens, alone[0][0].tokens);
+  EXPECT_NE(together[0][0].tokens, together[2][0].tokens);
 }
 
 }  // namespace

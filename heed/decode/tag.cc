@@ -1,57 +1,55 @@
 #include "heed/decode/tag.h"
 
 #include <algorithm>
-#include <string>
+#include <utility>
 
-#include "heed/base/error.h"
-#include "heed/decode/batch_tokens.h"
+#include "heed/data/batch.h"
+#include "heed/ops/softmax.h"
 
 namespace heed::decode {
-namespace {
 
-constexpr size_t kBatch = 64;  // sentences
+Tagger::Tagger(Engine engine) : engine_(std::move(engine)) { engine_.text_model().expect(models::Task::tag); }
 
-}  // namespace
-
-std::vector<std::vector<int32_t>> tag(nn::Pass& pass, const models::Model& model,
-                                      std::span<const std::vector<int32_t>> sentences) {
-  std::vector<std::vector<int32_t>> result;
-  for (size_t begin = 0; begin < sentences.size(); begin += kBatch) {
-    const text::Batch batch = text::source_batch(sentences.subspan(begin, std::min(kBatch, sentences.size() - begin)));
-    const Tensor logits = model.logits(pass, source_of(batch), {}).value();
-    const int64_t tags = logits.shape(2);
-    for (int64_t b = 0; b < batch.rows; ++b) {
-      std::vector<int32_t>& best = result.emplace_back();
-      for (int64_t s = 0; s + 1 < batch.source_lengths[static_cast<size_t>(b)]; ++s) {  // the end has none
-        const float* row = logits.data<float>() + (b * batch.source_length + s) * tags;
-        best.push_back(static_cast<int32_t>(std::max_element(row, row + tags) - row));
-      }
-    }
-  }
-  return result;
+Tagging Tagger::tag(const std::string& sentence, const TagOptions& options) const {
+  return tag(std::span(&sentence, 1), options).front();
 }
 
-TagScores score_tags(nn::Pass& pass, const models::Model& model, const text::Tokenizer& words,
-                     const text::Tokenizer& tags, const text::Corpus& corpus) {
-  std::vector<std::vector<int32_t>> sentences, expected;
-  for (const text::Pair& pair : corpus.pairs) {
-    sentences.push_back(words.encode(pair.source));
-    expected.push_back(tags.encode(pair.target));
-    if (sentences.back().size() != expected.back().size()) {
-      throw Error("line " + std::to_string(pair.line) + ": " + std::to_string(sentences.back().size()) +
-                  " tokens and " + std::to_string(expected.back().size()) + " tags, expected as many");
+std::vector<Tagging> Tagger::tag(std::span<const std::string> sentences, const TagOptions& options,
+                                 const Done<Tagging>& done) const {
+  return tag_ids(engine_.encode(sentences), options, done);
+}
+
+std::vector<Tagging> Tagger::tag_ids(std::span<const std::vector<int32_t>> sentences, const TagOptions& options,
+                                     const Done<Tagging>& done) const {
+  engine_.check_sources(sentences);
+  const data::TextModel& model = engine_.text_model();
+  std::vector<Tagging> results(sentences.size());
+  InferencePass pass(engine_, options.call);
+  for_each_group(lengths_of(sentences), options.call, [&](std::span<const size_t> items) {
+    const data::Batch batch = data::source_batch(gathered(sentences, items), model.special());
+    const Tensor rows = ops::log_softmax(pass, model.model().logits(pass, data::source_tokens(batch), {}))
+                            .value()
+                            .converted(DType::f32);
+    const int64_t tags = rows.shape(2);
+    for (size_t row = 0; row < items.size(); ++row) {
+      const std::vector<int32_t>& ids = sentences[items[row]];
+      Tagging& tagging = results[items[row]];
+      for (size_t s = 0; s < ids.size(); ++s) {  // the end has none
+        const int64_t place = static_cast<int64_t>(row) * batch.source_length + static_cast<int64_t>(s);
+        const float* log_probabilities = rows.data<float>() + place * tags;
+        const float* best = std::max_element(log_probabilities, log_probabilities + tags);
+        TaggedToken& token = tagging.emplace_back();
+        token.token_id = ids[s];
+        token.tag_id = static_cast<int32_t>(best - log_probabilities);
+        token.log_probability = double{*best};
+        if (!model.has_tokenizers()) continue;
+        token.token = model.source().decode({&token.token_id, 1});
+        token.tag = model.target().decode({&token.tag_id, 1});
+      }
+      if (done) done(items[row], tagging);
     }
-  }
-  const auto found = tag(pass, model, sentences);
-  TagScores scores{.sentences = std::ssize(found)};
-  for (size_t i = 0; i < found.size(); ++i) {
-    int64_t right = 0;
-    for (size_t j = 0; j < found[i].size(); ++j) right += found[i][j] == expected[i][j];
-    scores.tokens += std::ssize(found[i]);
-    scores.right += right;
-    scores.whole += right == std::ssize(found[i]);
-  }
-  return scores;
+  });
+  return results;
 }
 
 }  // namespace heed::decode

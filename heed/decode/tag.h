@@ -1,24 +1,47 @@
 #pragma once
 // A tag for each token of a sentence, by a model whose task that is.
+//
+//   const decode::Tagger tagger("model");
+//   for (const auto& [word, tag, probability] : tagger.tag("The cat sleeps .")) ...
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "heed/models/model.h"
-#include "heed/text/corpus.h"
-#include "heed/text/tokenizer.h"
+#include "heed/decode/engine.h"
 
 namespace heed::decode {
 
-// The likeliest tags of each sentence, as many as it has tokens. Sentences are as encode() gives them, none of them
-// empty.
-std::vector<std::vector<int32_t>> tag(nn::Pass&, const models::Model&, std::span<const std::vector<int32_t>> sentences);
-
-struct TagScores {
-  int64_t sentences = 0, tokens = 0, right = 0, whole = 0;  // whole: sentences without a wrong tag
+struct TagOptions {
+  CallOptions call{};
 };
-// Against the targets of a corpus. Throws Error, with the line, where a sentence has more or fewer tags than tokens.
-TagScores score_tags(nn::Pass&, const models::Model&, const text::Tokenizer& words, const text::Tokenizer& tags,
-                     const text::Corpus&);
+
+struct TaggedToken {
+  std::string token{}, tag{};  // as the tokenizers write them; empty where the model has none
+  double log_probability = 0;  // of the tag
+  int32_t token_id = 0, tag_id = 0;
+};
+using Tagging = std::vector<TaggedToken>;  // as many as the sentence has tokens
+
+// Several threads may use one at the same time.
+class Tagger {
+ public:
+  // Throws Error for a model that does something else.
+  explicit Tagger(Engine engine);
+  explicit Tagger(const std::string& folder, int threads = 1) : Tagger(Engine(folder, threads)) {}
+
+  const Engine& engine() const { return engine_; }
+
+  Tagging tag(const std::string& sentence, const TagOptions& = {}) const;
+  // Throws Error, with the number of the sentence, where one is too long or no UTF-8, before anything is done;
+  // Cancelled where that was requested.
+  std::vector<Tagging> tag(std::span<const std::string> sentences, const TagOptions& = {},
+                           const Done<Tagging>& done = {}) const;
+  std::vector<Tagging> tag_ids(std::span<const std::vector<int32_t>> sentences, const TagOptions& = {},
+                               const Done<Tagging>& done = {}) const;
+
+ private:
+  Engine engine_;
+};
 
 }  // namespace heed::decode

@@ -23,7 +23,7 @@ constexpr auto enum_names(Family) {
 }
 
 // What a model's logits are of: the next token of a target, or of a text; each token of the source; the whole source.
-enum class Task : uint8_t { translate, language, tag, classify };
+enum class Task : uint8_t { translate, language, tag, classify, encode };
 
 // What config.json holds: the family, and its options alone.
 struct ModelOptions {
@@ -44,10 +44,20 @@ struct ModelOptions {
   }
 };
 
-class Model {
+// What a search needs of a model: output token by token.
+class Stepwise {
  public:
-  virtual ~Model() = default;
+  virtual ~Stepwise() = default;
+  // Throws Error where there is no target.
+  virtual nn::State begin(nn::Pass&, const Tokens& source) const = 0;
+  // Logits [B,n,V] after each of the newest tokens [B,n].
+  virtual Var step(nn::Pass&, const Tensor& ids, nn::State&) const = 0;
+  // The longest source or target it can take.
+  virtual int64_t max_length() const = 0;
+};
 
+class Model : public Stepwise {
+ public:
   const ModelOptions& options() const { return options_; }
   ParameterStore& parameters() { return *parameters_; }
   const ParameterStore& parameters() const { return *parameters_; }
@@ -58,12 +68,14 @@ class Model {
   // Logits [B,T,V] of what comes after each prefix of the target. A language model has no source. A tagger's are
   // [B,S,tags] of the tokens of the source, and those of a classifier [B,1,classes]; neither has a target.
   virtual Var logits(nn::Pass&, const Tokens& source, const Tokens& target) const = 0;
-  // Token by token; throws Error where there is no target.
-  virtual nn::State begin(nn::Pass&, const Tokens& source) const = 0;
-  virtual Var step(nn::Pass&, const Tensor& ids, nn::State&) const = 0;
+  virtual Var states(nn::Pass&, const Tokens&) const { return {}; }
   virtual int64_t vocabulary() const = 0;
-  // The longest source or target it can take.
-  virtual int64_t max_length() const = 0;
+  virtual int64_t source_vocabulary() const { return vocabulary(); }
+  virtual int64_t outputs() const {
+    return task() != Task::tag                         ? vocabulary()
+           : options_.family == Family::self_attentive ? options_.self_attentive.outputs
+                                                       : options_.transformer.outputs;
+  }
 
  protected:
   ModelOptions options_;

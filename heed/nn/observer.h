@@ -17,6 +17,10 @@ constexpr const char* name_of(AttentionRole role) {
   return kNames[static_cast<uint8_t>(role)];
 }
 
+struct HypothesisRow {
+  int64_t sentence = 0, node = 0;
+};
+
 // Borrowed for the time of the call.
 struct AttentionEvent {
   const std::string& path;  // of the layer: "decoder.0.cross"

@@ -1,11 +1,9 @@
 #include "heed/text/corpus.h"
 
 #include <cstddef>
-#include <limits>
 #include <string_view>
 
 #include "heed/base/error.h"
-#include "heed/base/file.h"
 #include "heed/text/utf8.h"
 
 namespace heed::text {
@@ -52,9 +50,7 @@ void check_options(const TsvOptions& options) {
 class Reader {
  public:
   Reader(const std::string& path, const TsvOptions& options, const std::function<void(const Pair&)>& each)
-      : path_(path), options_(options), each_(each) {
-    check_options(options);
-  }
+      : path_(path), options_(options), each_(each) {}
 
   CorpusReport read_all(std::string_view text) {
     constexpr std::string_view kByteOrderMark = "\uFEFF";
@@ -110,19 +106,34 @@ std::string CorpusReport::to_string() const {
          " empty, " + grouped(too_long) + " too long";
 }
 
-Corpus read_tsv(const std::string& path, const TsvOptions& options) {
-  Corpus corpus;
-  const std::function<void(const Pair&)> keep = [&](const Pair& pair) { corpus.pairs.push_back(pair); };
-  Reader reader(path, options, keep);
-  corpus.report = reader.read_all(text_of(read_file(path, std::numeric_limits<int64_t>::max())));
-  return corpus;
+TsvFile::TsvFile(const std::string& path, const TsvOptions& options) : file_(path), options_(options) {
+  check_options(options);
 }
 
-CorpusReport for_each_pair(const std::string& path, const TsvOptions& options,
-                           const std::function<void(const Pair&)>& each) {
-  Reader reader(path, options, each);
-  const MappedFile file(path);
-  return reader.read_all(text_of(file.bytes()));
+CorpusReport TsvFile::for_each(const std::function<void(const Pair&)>& each) const {
+  return Reader(path(), options_, each).read_all(text_of(file_.bytes()));
+}
+
+ParallelLines::ParallelLines(const std::string& path) : path_(path) {
+  const ReadableFile file(path);
+  std::string_view text = text_of(file.bytes());
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    lines_.emplace_back(text.substr(0, end));
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
+}
+
+const std::string& ParallelLines::at(int64_t number) const {
+  if (number <= std::ssize(lines_)) return lines_[static_cast<size_t>(number - 1)];
+  throw Error(path_ + ": has " + std::to_string(lines_.size()) + " lines, expected one for line " +
+              std::to_string(number) + " of the corpus");
+}
+
+Corpus read_tsv(const std::string& path, const TsvOptions& options) {
+  Corpus corpus;
+  corpus.report = TsvFile(path, options).for_each([&](const Pair& pair) { corpus.pairs.push_back(pair); });
+  return corpus;
 }
 
 }  // namespace heed::text

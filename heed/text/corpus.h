@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/file.h"
+
 namespace heed::text {
 
 struct Pair {
@@ -29,10 +31,37 @@ struct Corpus {
 };
 
 // Lines of UTF-8 with columns between tabs; a byte order mark and carriage returns before line ends are passed over.
-// Sentences lose the space at their ends. Throws Error with file, line and what is wrong: a column that is missing,
-// bytes that are no UTF-8, a file that cannot be read, or one in which nothing is left.
+// Sentences lose the space at their ends. A file that can be read only once, as a pipe, is copied to a temporary file
+// first, so that it can be gone through as often as is needed.
+class TsvFile {
+ public:
+  // Throws Error where it cannot be read.
+  TsvFile(const std::string& path, const TsvOptions&);
+
+  const std::string& path() const { return file_.path(); }
+  // One pair after the other, in order: the file may be larger than memory. Throws Error with file, line and what is
+  // wrong: a column that is missing, bytes that are no UTF-8, or nothing that is left.
+  CorpusReport for_each(const std::function<void(const Pair&)>& each) const;
+
+ private:
+  ReadableFile file_;
+  TsvOptions options_;
+};
+
+// A file that has a line for each line of another, as the alignments of a corpus.
+class ParallelLines {
+ public:
+  explicit ParallelLines(const std::string& path);
+  // Line n, from 1. Throws Error where there are not as many.
+  const std::string& at(int64_t number) const;
+  std::string place(int64_t number) const { return path_ + ":" + std::to_string(number); }
+
+ private:
+  std::string path_;
+  std::vector<std::string> lines_;
+};
+
+// All of a file in memory.
 Corpus read_tsv(const std::string& path, const TsvOptions& = {});
-// The same, one pair after the other: for a file that is larger than memory. It has to be a regular file.
-CorpusReport for_each_pair(const std::string& path, const TsvOptions&, const std::function<void(const Pair&)>& each);
 
 }  // namespace heed::text

@@ -79,6 +79,18 @@ TEST(ReadTsv, ErrorsNameFileAndLine) {
   EXPECT_EQ(error_of([] { read_tsv("/nowhere/d.tsv"); }), "/nowhere/d.tsv: cannot open: No such file or directory");
 }
 
+TEST(ParallelLines, HasThemByNumber) {
+  const heed::testing::TemporaryFolder folder;
+  std::ofstream(folder.file("a.align")) << "0-0\n\n1-1";
+  const ParallelLines lines(folder.file("a.align"));
+  EXPECT_EQ(lines.at(1), "0-0");
+  EXPECT_EQ(lines.at(2), "");
+  EXPECT_EQ(lines.at(3), "1-1");
+  EXPECT_EQ(lines.place(3), folder.file("a.align") + ":3");
+  EXPECT_EQ(error_of([&] { lines.at(4); }),
+            folder.file("a.align") + ": has 3 lines, expected one for line 4 of the corpus");
+}
+
 TEST(ReadTsv, RefusesOptionsThatMeanNothing) {
   EXPECT_EQ(read_error("a\tb\n", {.source_column = -1}), "corpus: source_column is -1, expected at least 0");
   EXPECT_EQ(read_error("a\tb\n", {.target_column = 0}), "corpus: target_column is 0, expected at least 1");

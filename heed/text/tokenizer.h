@@ -14,6 +14,11 @@ namespace heed::text {
 
 inline constexpr int32_t kPad = 0, kBegin = 1, kEnd = 2, kUnknown = 3;
 
+// The ids that are no text, by their use. heed's own tokenizers all have these.
+struct SpecialTokens {
+  int32_t pad{kPad}, begin{kBegin}, end{kEnd}, unknown{kUnknown};
+};
+
 enum class TokenizerKind : uint8_t { words, characters, unigram, bpe };
 
 constexpr auto enum_names(TokenizerKind) {
@@ -29,6 +34,7 @@ class Tokenizer {
 
   virtual TokenizerKind kind() const = 0;
   virtual int64_t size() const = 0;  // ids are below it
+  virtual SpecialTokens special() const { return {}; }
   // Without kBegin and kEnd. What is not known becomes kUnknown.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
   // Ids 0 to 2 are left out; text that encode() knew comes back, up to how much space stood between words.

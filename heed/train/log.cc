@@ -10,7 +10,7 @@
 #include "heed/base/describe.h"
 #include "heed/base/error.h"
 #include "heed/base/file.h"
-#include "heed/train/run.h"
+#include "heed/train/report.h"
 
 namespace heed::train {
 namespace {

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "heed/base/file.h"
+#include "heed/folder/model_folder.h"
 #include "heed/train/curve.h"
 #include "heed/train/preset.h"
 #include "heed/train/testing.h"
@@ -36,13 +39,13 @@ TEST(RunTest, LeavesAFolderThatCanBeUsed) {
   const RunResult result = run(files.options(), files.out("m"), listener, parallel);
   EXPECT_EQ(result.steps, 8);
   EXPECT_EQ(result.why, "all steps done");
-  const auto model = models::load_model(files.out("m"));
+  const auto model = folder::open_model(files.out("m"));
   EXPECT_EQ(text::load_tokenizer(files.out("m/tokenizer"))->size(), model->vocabulary());
   for (const char* name : {"README.md", "log.jsonl", "train.json", "checkpoint.safetensors"}) {
     EXPECT_TRUE(fs::exists(files.out("m/") + name)) << name;
   }
   EXPECT_EQ(error_of([&] { run(files.options(), files.out("m"), listener, parallel); }),
-            "folder '" + files.out("m") + "' holds a run already: expected a new one, or --resume to go on with it");
+            "folder '" + files.out("m") + "' holds a run already: expected a new one, or to resume it");
 }
 
 TEST(RunTest, AStoppedRunGoesOnToTheSameBits) {
@@ -68,7 +71,7 @@ TEST(RunTest, StopsWhereTheDevSetGetsNoBetter) {
   Parallel parallel(1);
   Listener listener;
   RunOptions o = files.options();
-  o.train.steps = 400, o.evaluate_every = 1, o.patience = 2;
+  o.train.steps = 400, o.loop.evaluate_every = 1, o.loop.patience = 2;
   o.train.rate = 0.3, o.train.warmup = 1;  // too fast to learn anything
   const RunResult result = run(o, files.out("m"), listener, parallel);
   EXPECT_EQ(result.why, "no progress");
@@ -81,10 +84,10 @@ TEST(RunTest, ALossThatIsNoNumberLeavesTheLastGoodCheckpoint) {
   Parallel parallel(1);
   Listener listener;
   RunOptions o = files.options();
-  o.train.rate = 1e30, o.train.warmup = 0, o.evaluate_every = 1;
+  o.train.rate = 1e30, o.train.warmup = 0, o.loop.evaluate_every = 1;
   const std::string error = error_of([&] { run(o, files.out("m"), listener, parallel); });
-  EXPECT_NE(error.find("try a lower --rate"), std::string::npos) << error;
-  models::load_model(files.out("m"));
+  EXPECT_NE(error.find("try a lower rate"), std::string::npos) << error;
+  folder::open_model(files.out("m"));
   EXPECT_NE(error_of([&] { resume(files.out("m"), 0, 0, listener, parallel); }).find("try a lower"), std::string::npos);
 }
 
@@ -96,7 +99,7 @@ TEST(RunTest, TheMeanOfTheLastIsTriedAndGoesOnToTheSameBits) {
   const Files files;
   Parallel parallel(1);
   RunOptions o = files.options();
-  o.evaluate_every = 2, o.average = 3;
+  o.loop.evaluate_every = 2, o.loop.average = 3;
   run(o, files.out("whole"), heard, parallel);
   EXPECT_EQ(heard.averaged, 3);
   const auto snapshots = fs::directory_iterator(files.out("whole/snapshots"));
@@ -121,7 +124,7 @@ TEST(RunTest, TheBestCanBeTheBestInBleu) {
   const Files files;
   Parallel parallel(1);
   RunOptions o = files.options();
-  o.stop_on = StopOn::bleu;
+  o.loop.stop_on = StopOn::bleu;
   EXPECT_EQ(run(o, files.out("m"), heard, parallel).best.bleu, heard.highest);
   o.preset = "lm-small";
   EXPECT_EQ(error_of([&] { run(o, files.out("lm"), heard, parallel); }),
@@ -159,7 +162,7 @@ TEST(RunTest, ALanguageModelReadsOneColumn) {
   RunOptions o = files.options();
   o.preset = "lm-small", o.data = o.dev = files.out("one.txt"), o.train.steps = 2;
   run(o, files.out("m"), listener, parallel);
-  EXPECT_EQ(models::load_model(files.out("m"))->options().transformer.kind, models::TransformerKind::decoder);
+  EXPECT_EQ(folder::open_model(files.out("m"))->options().transformer.kind, models::TransformerKind::decoder);
 }
 
 TEST(RunTest, AFinishedRunStaysAsItIs) {
@@ -167,7 +170,7 @@ TEST(RunTest, AFinishedRunStaysAsItIs) {
   Parallel parallel(1);
   Listener listener;
   RunOptions o = files.options();
-  o.average = 2;
+  o.loop.average = 2;
   run(o, files.out("m"), listener, parallel);
   const std::string log = read(files.out("m/log.jsonl")), checkpoint = read(files.out("m/checkpoint.safetensors"));
   EXPECT_EQ(resume(files.out("m"), 0, 0, listener, parallel).steps, 8);
@@ -203,7 +206,47 @@ TEST(RunTest, SaysWhatIsWrong) {
             "cannot make folder '" + files.out("train.tsv") + "': a file has that name");
   EXPECT_FALSE(fs::exists(files.out("a"))) << "nothing is left behind";
   EXPECT_EQ(error_of([&] { resume(files.out("nowhere"), 0, 0, listener, parallel); }),
-            "folder '" + files.out("nowhere") + "' holds no checkpoint, expected one that heed train has written");
+            "folder '" + files.out("nowhere") + "' holds no checkpoint, expected one of a training run");
+}
+
+// The data may come through a pipe, though it is gone through twice.
+TEST(RunTest, ReadsAPipe) {
+  const Files files;
+  Parallel parallel(1);
+  Listener listener;
+  RunOptions o = files.options();
+  run(o, files.out("file"), listener, parallel);
+  o.data = files.out("pipe");
+  ASSERT_EQ(::mkfifo(o.data.c_str(), 0600), 0);
+  const pid_t writer = ::fork();
+  ASSERT_GE(writer, 0);
+  if (writer == 0) {
+    std::ofstream(files.out("pipe")) << read(files.out("train.tsv"));
+    ::_exit(0);
+  }
+  run(o, files.out("piped"), listener, parallel);
+  ASSERT_EQ(::waitpid(writer, nullptr, 0), writer);
+  EXPECT_TRUE(read(files.out("piped/model.safetensors")) == read(files.out("file/model.safetensors")));
+}
+
+TEST(RunTest, SourceAndTargetMayHaveAVocabularyEach) {
+  const Files files;
+  Parallel parallel(1);
+  Listener listener;
+  for (const char* preset : {"transformer-tiny", "rnn-attention"}) {
+    RunOptions o = files.options();
+    o.preset = preset, o.separate_vocabularies = true, o.train.steps = 2;
+    run(o, files.out(preset), listener, parallel);
+    const data::TextModel opened = folder::open(files.out(preset));
+    EXPECT_FALSE(opened.tokenizers().are_shared());
+    EXPECT_EQ(opened.source().encode("A"), (std::vector<int32_t>{text::kUnknown})) << "a word of the target";
+    EXPECT_EQ(opened.target().encode("a"), (std::vector<int32_t>{text::kUnknown}));
+    EXPECT_EQ(resume(files.out(preset), 3, 0, listener, parallel).steps, 3);
+  }
+  RunOptions o = files.options();
+  o.preset = "lm-small", o.separate_vocabularies = true;
+  EXPECT_EQ(error_of([&] { run(o, files.out("lm"), listener, parallel); }),
+            "train: separate_vocabularies is on, expected a preset that translates, not lm-small");
 }
 
 // A run that saves all the time, killed at random moments: the folder can be read and gone on with each time.
@@ -211,7 +254,7 @@ TEST(RunTest, AKillAtAnyMomentLeavesAReadableFolder) {
   const Files files;
   const std::string folder = files.out("m"), checkpoint = folder + "/checkpoint.safetensors";
   RunOptions o = files.options();
-  o.evaluate_every = 1, o.train.steps = 1'000'000, o.average = 2;
+  o.loop.evaluate_every = 1, o.train.steps = 1'000'000, o.loop.average = 2;
   Rng rng(17);
   int64_t last = 0;
   for (int round = 0; round < 15; ++round) {
@@ -232,7 +275,7 @@ TEST(RunTest, AKillAtAnyMomentLeavesAReadableFolder) {
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status)) << "the run ended by itself in round " << round;
     if (!fs::exists(checkpoint)) continue;  // killed before the first save was done
-    models::load_model(folder);
+    folder::open_model(folder);
     text::load_tokenizer(folder + "/tokenizer");
     Parallel parallel(1);
     StopAfter one(1);

@@ -59,7 +59,7 @@ struct Files {
     o.data = folder.file("train.tsv"), o.dev = folder.file("dev.tsv");
     o.batch_tokens = 64;
     o.train.steps = 8, o.train.warmup = 4;
-    o.evaluate_every = 3;
+    o.loop.evaluate_every = 3;
     return o;
   }
   std::string out(const std::string& name) const { return folder.file(name); }

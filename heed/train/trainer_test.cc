@@ -30,9 +30,14 @@ TEST(LearningRate, RisesThenFalls) {
 // A trainer, and all that it borrows.
 struct Training {
   explicit Training(const TrainOptions& options, int threads = 1)
-      : parallel(threads), trainer(*model, data, options, parallel) {}
+      : parallel(threads), optimizer(model->parameters()), trainer(*model, optimizer, data, options, parallel) {}
 
   std::vector<double> values() const { return model->parameters().values().to_doubles(); }
+  Evaluation evaluated() {
+    const decode::Engine engine(data::TextModel(model, data::Tokenizers::shared(tokenizer)), parallel);
+    const evaluate::TestSet set(corpus, data::Tokenizers::shared(tokenizer), models::Task::translate, 32);
+    return evaluation_of(evaluate::scores_of(evaluate::judge(engine, set, {.translate = false}), corpus));
+  }
   double train(int64_t steps) {
     double last = 0;
     for (int64_t i = 0; i < steps; ++i) last = trainer.step().loss;
@@ -40,10 +45,11 @@ struct Training {
   }
 
   text::Corpus corpus = testing::letters(60, 1);
-  std::unique_ptr<text::Tokenizer> tokenizer = text::train_tokenizer(testing::lines_of(corpus), {});
-  text::Batches data{corpus, *tokenizer, *tokenizer, {.tokens = 64, .max_length = 32}};
-  std::unique_ptr<models::Model> model = models::make_model(testing::small_model(tokenizer->size()), 1);
+  std::shared_ptr<const text::Tokenizer> tokenizer = text::train_tokenizer(testing::lines_of(corpus), {});
+  data::Batches data{corpus, *tokenizer, *tokenizer, {.tokens = 64, .max_length = 32}};
+  std::shared_ptr<models::Model> model = models::make_model(testing::small_model(tokenizer->size()), 1);
   Parallel parallel;
+  AdamW optimizer;
   Trainer trainer;
 };
 
@@ -57,9 +63,9 @@ TEST(TrainerTest, Learns) {
   TrainOptions o = short_options();
   o.rate = 1e-2, o.smoothing = 0;
   Training training(o);
-  const Evaluation before = training.trainer.evaluate(training.data.in_order());
+  const Evaluation before = training.evaluated();
   training.train(100);
-  const Evaluation after = training.trainer.evaluate(training.data.in_order());
+  const Evaluation after = training.evaluated();
   EXPECT_LT(after.loss, before.loss / 2);
   EXPECT_GT(after.accuracy, 2 * before.accuracy);
 }
@@ -84,7 +90,7 @@ TEST(TrainerTest, ThreadsAndLookingDoNotMatter) {
   Training one(short_options(), 1), two(short_options(), 2);
   for (int i = 0; i < 6; ++i) {
     one.train(1), two.train(1);
-    one.trainer.evaluate(one.data.in_order());
+    one.evaluated();
   }
   EXPECT_EQ(one.values(), two.values());
 }
@@ -99,7 +105,7 @@ TEST(TrainerTest, ALossThatIsNoNumberStopsBeforeItSpoilsTheModel) {
     before = training.values();
     error = error_of([&] { training.train(1); });
   }
-  EXPECT_NE(error.find("expected finite numbers; try a lower --rate"), std::string::npos) << error;
+  EXPECT_NE(error.find("expected finite numbers; try a lower rate"), std::string::npos) << error;
   EXPECT_EQ(error.substr(0, 5), "step ");
   EXPECT_EQ(training.values(), before);
 }
@@ -111,13 +117,58 @@ TEST(TrainerTest, RefusesTheCheckpointOfAnotherModel) {
   models::ModelOptions other = testing::small_model(small.tokenizer->size());
   other.transformer.width = 32;
   const auto model = models::make_model(other, 1);
-  Trainer trainer(*model, small.data, short_options(), small.parallel);
+  AdamW optimizer(model->parameters());
+  Trainer trainer(*model, optimizer, small.data, short_options(), small.parallel);
   const std::string error = error_of([&] { trainer.restore(folder.file("small")); });
   EXPECT_TRUE(error.starts_with(folder.file("small") + ": 'values' has ")) << error;
   models::save_parameters(small.model->parameters(), folder.file("model"));
   EXPECT_EQ(
       error_of([&] { trainer.restore(folder.file("model")); }),
-      folder.file("model") + ": metadata 'step' is missing or no number, expected a checkpoint that heed train wrote");
+      folder.file("model") + ": metadata 'step' is missing or no number, expected a checkpoint of a training run");
+}
+
+// Batches that are made as they are asked for: any source will do.
+TEST(TrainerTest, LearnsFromAnySourceOfBatches) {
+  struct Copies final : data::BatchSource {
+    int64_t size() const override { return kEndless; }
+    data::Batch at(int64_t epoch, int64_t n) const override {
+      EXPECT_EQ(epoch, 0);
+      Rng rng(static_cast<uint64_t>(n));
+      std::vector<data::TokenPair> pairs(8);
+      std::vector<size_t> all;
+      for (data::TokenPair& pair : pairs) {
+        for (int i = 0; i < 3; ++i) pair.source.push_back(4 + static_cast<int32_t>(rng.below(6)));
+        pair.target = pair.source;
+        all.push_back(all.size());
+      }
+      return data::pair_batch(pairs, all);
+    }
+  } source;
+  const auto model = models::make_model(testing::small_model(10), 1);
+  AdamW optimizer(model->parameters());
+  Parallel parallel(1);
+  Trainer trainer(*model, optimizer, source, {.rate = 1e-2, .warmup = 5, .smoothing = 0}, parallel);
+  const double first = trainer.step().loss;
+  double last = first;
+  for (int i = 0; i < 150; ++i) last = trainer.step().loss;
+  EXPECT_LT(last, first / 2);
+}
+
+TEST(TrainerTest, ACheckpointKnowsItsOptimizer) {
+  const TemporaryFolder folder;
+  Training training(short_options());
+  training.train(2);
+  training.trainer.save(folder.file("adamw"));
+  Sgd sgd(training.model->parameters(), {.momentum = 0.9});
+  Trainer other(*training.model, sgd, training.data, short_options(), training.parallel);
+  EXPECT_EQ(error_of([&] { other.restore(folder.file("adamw")); }),
+            folder.file("adamw") + ": is of optimizer 'adamw', expected 'sgd'");
+  other.step();
+  other.save(folder.file("sgd"));
+  const std::vector<double> values = training.values();
+  other.step();
+  other.restore(folder.file("sgd"));
+  EXPECT_EQ(training.values(), values);
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ says 'encoder\.0\.self\.0  ' "$heed" explain --model $both --word cat --threads 
 says 'encoder\.0\.self\.0 ' "$heed" evaluate --model $both --data pairs/test.tsv --pronouns --threads 1
 says '^all +50 ' "$heed" evaluate --model $both --data pairs/test.tsv --head-off encoder.0.self.0 --threads 1
 says 'self_attentive.base +gru' "$heed" info $both
+says 'all steps done after 5 steps' "$heed" train --data <(cat pairs/train.tsv) --dev pairs/dev.tsv --preset rnn-dot --separate-vocabularies --out two --steps 5 "${quick[@]}"
+says 'target.tokens' "$heed" info two
+says '.' "$heed" translate --model two --threads 1 source.txt
 says 'all steps done after 14 steps' "$heed" train --resume rnn-attention --steps 14 --threads 1
 
 "$heed" corpus --pairs 1000 --seed 1 --task tag --split tags

@@ -26,6 +26,35 @@ says '"bleu": [\d.e+-]+,' "$heed" evaluate --model model --data corpus/test.tsv 
 says '^6-10 +\d+ ' "$heed" evaluate --model model --data corpus/test.tsv --by-length --threads 1
 says 'pronouns whose gender shows' "$heed" evaluate --model model --data corpus/test.tsv --pronouns --threads 1
 says 'all +75' "$heed" evaluate --model model --data corpus/test.tsv --head-off decoder.1.cross.0 --threads 1
+"$heed" translate --model model --threads 1 --batch 3 source.txt | diff - greedy.txt || fail "batches of 3 gave other translations"
+cat source.txt | "$heed" translate --model model --threads 2 | diff - greedy.txt || fail "a pipe gave other translations"
+says '^-\d+\.\d+\t\d+$' "$heed" score --model model --threads 1 corpus/test.tsv
+says '^-\d+\.\d+\t\d+\t(-\d+\.\d+ ?)+$' "$heed" score --model model --threads 1 --tokens corpus/test.tsv
+[[ $("$heed" embed --model model --threads 1 source.txt | awk '{print NF}' | sort -u) == 128 ]] || fail "embed did not give 128 numbers a line"
+[[ $("$heed" score --model model --threads 1 corpus/test.tsv | wc -l) == $(wc -l <source.txt) ]] || fail "score gave another number of lines"
+
+# A line that has come is answered before the next one comes.
+coproc slow { "$heed" translate --model model --threads 1; }
+for n in 1 2; do
+  sed -n ${n}p source.txt >&"${slow[1]}"
+  read -r -t 20 -u "${slow[0]}" answer || fail "line $n was not answered before the end of input"
+  [[ $answer == "$(sed -n ${n}p greedy.txt)" ]] || fail "line $n was answered by '$answer'"
+done
+eval "exec ${slow[1]}>&-"
+wait "$slow_PID"
+
+# Good lines before a bad one are written.
+(head -3 source.txt && printf 'b\xffd\n' && head -1 source.txt) >mixed.txt
+"$heed" translate --model model --threads 1 mixed.txt >some.txt 2>err && fail "bytes that are no UTF-8 were translated"
+diff <(head -3 greedy.txt) some.txt || fail "good lines before a bad one are lost"
+says '^heed: mixed.txt:4: .*UTF-8' cat err
+(printf '\xef\xbb\xbf' && cat source.txt) | "$heed" translate --model model --threads 1 | diff - greedy.txt || fail "a byte order mark changed a translation"
+
+# A folder without tokenizers still says what it holds.
+cp -r model ids && rm ids/tokenizer
+says 'the model works over token ids' "$heed" info ids
+refuses 1 '^heed: source.txt:1: ids: has no tokenizer' "$heed" translate --model ids source.txt
+
 says 'steps +42' "$heed" info model
 says '"parameters"' "$heed" info model --json
 
@@ -39,7 +68,7 @@ says 'looks at' "$heed" explain --model model --threads 1 "The cat sleeps."
 says "'it' looks at \(encoder.1.self.2\)" "$heed" explain --model model --threads 1 --word it --head encoder.1.self.2 "The boy bought the apple and ate it."
 
 # What a user does wrong.
-refuses 1 "--word is 'dog', expected a word of the sentence" "$heed" explain --model model --word dog "The cat sleeps."
+refuses 1 "the word is 'dog', expected a word of the sentence" "$heed" explain --model model --word dog "The cat sleeps."
 refuses 1 "--head is 'encoder.9.self.0', expected encoder.0.self.0 to encoder.1.self.3" "$heed" explain --model model --word cat --head encoder.9.self.0 "The cat sleeps."
 refuses 1 'lm: is a language model, expected a model that translates; see heed generate' "$heed" translate --model lm source.txt
 refuses 1 'model: is a model that translates, expected a tagger; see heed translate' "$heed" tag --model model
@@ -73,7 +102,7 @@ head -c 1000 model/model.safetensors >broken/model.safetensors
 refuses 1 '^heed: broken/model.safetensors: ' "$heed" translate --model broken source.txt
 cp lm/tokenizer broken/tokenizer
 cp model/model.safetensors broken/
-refuses 1 '^heed: broken/tokenizer: has \d+ tokens, expected \d+ as the model has' "$heed" info broken
+refuses 1 '^heed: broken: the tokenizer has \d+ tokens, expected \d+ as the model has' "$heed" info broken
 refuses 1 '^heed: standard output: cannot write' bash -c "'$heed' translate --model model --threads 1 source.txt >/dev/full"
 
 # A disk that is full: the message names the file, and the last good checkpoint can be gone on from.

@@ -1,0 +1,34 @@
+// Builds a model, trains it on pairs from memory, and saves it: words that come back in the opposite order.
+#include <heed/heed.h>
+
+#include <cstdio>
+
+int main(int, char** argv) {
+  using namespace heed;
+  text::Corpus corpus;
+  std::vector<std::string> lines;
+  const std::string words[] = {"one", "two", "three", "four", "five", "six"};
+  Rng rng(1);
+  for (int i = 0; i < 2000; ++i) {
+    std::string there, back;
+    for (uint64_t n = 0, length = 2 + rng.below(4); n < length; ++n) {
+      const std::string& word = words[rng.below(6)];
+      there += (n ? " " : "") + word;
+      back = word + (n ? " " : "") + back;
+    }
+    corpus.pairs.push_back({there, back});
+    lines.push_back(there);
+  }
+  const std::shared_ptr<const text::Tokenizer> tokenizer = text::train_tokenizer(lines, {});
+  const data::Batches batches(corpus, *tokenizer, *tokenizer, {.tokens = 512});
+
+  const auto model = models::make_model(models::TransformerOptions::preset("tiny", tokenizer->size()), /*seed=*/1);
+  Parallel parallel(2);
+  train::AdamW optimizer(model->parameters());
+  train::Trainer trainer(*model, optimizer, batches, {.steps = 250, .rate = 3e-3, .warmup = 40}, parallel);
+  while (trainer.steps_done() < 250) {
+    const train::StepReport report = trainer.step();
+    if (report.step % 50 == 0) std::printf("step %d  loss %.3f\n", int(report.step), report.loss);
+  }
+  folder::save(argv[1], *model, Tokenizers::shared(tokenizer));
+}

@@ -1,0 +1,57 @@
+#pragma once
+// What an observer makes of attention while a model runs: whole weights of the layers of one role, and a head that is
+// switched off.
+#include <string>
+#include <vector>
+
+#include "heed/base/parallel.h"
+#include "heed/base/workspace.h"
+#include "heed/nn/observer.h"
+
+namespace heed::analysis {
+
+// One head of one layer gives nothing.
+class HeadSwitch : public nn::Observer {
+ public:
+  HeadSwitch() = default;  // all heads are on
+  // "encoder.0.self.2": head 2 of that layer. Throws Error where there is no number at the end.
+  explicit HeadSwitch(const std::string& layer_and_head);
+
+  // Throws Error if the layer has no such head.
+  Tensor head_gate(const std::string& path, int64_t heads) override;
+  // After a pass: throws Error, with the layers there are, if none was the one.
+  void check_found() const;
+
+ private:
+  std::string layer_;
+  int64_t head_ = -1;
+  std::vector<std::string> seen_;
+};
+
+// Keeps [B,Hq,T,S] of every layer of a role: for sentences, not for long texts.
+class WeightRecorder final : public nn::Observer {
+ public:
+  struct Layer {
+    std::string path;
+    Tensor weights;  // [B,Hq,T,S]; where tokens came one at a time, T of them
+  };
+
+  // `switched` is asked for gates.
+  WeightRecorder(nn::AttentionRole role, Parallel& parallel, nn::Observer* switched = nullptr)
+      : role_(role), parallel_(parallel), switched_(switched) {}
+
+  void attention(const nn::AttentionEvent&) override;
+  Tensor head_gate(const std::string& path, int64_t heads) override {
+    return switched_ ? switched_->head_gate(path, heads) : Tensor();
+  }
+  const std::vector<Layer>& layers() const { return layers_; }  // in the order in which they ran
+
+ private:
+  const nn::AttentionRole role_;
+  Parallel& parallel_;
+  nn::Observer* switched_;
+  Workspace workspace_;
+  std::vector<Layer> layers_;
+};
+
+}  // namespace heed::analysis

@@ -1,0 +1,42 @@
+#pragma once
+// A batch of token ids, row-major and padded, and the tensors that a model takes of it: what training, evaluation and
+// decoding share. Not here: which rows go together (groups.h for a list, batches.h for a corpus).
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "heed/models/model.h"
+#include "heed/text/tokenizer.h"
+
+namespace heed::data {
+
+// The target goes in as <s> y1 y2 ..., and comes out as y1 y2 ... </s>. A language model has no source; a tagger's
+// target is a tag for each token of the source, and comes out alone.
+struct Batch {
+  int64_t rows = 0, source_length = 0, target_length = 0;
+  std::vector<int32_t> source{}, target_in{}, target_out{};  // [rows, length]
+  std::vector<int64_t> source_lengths{}, target_lengths{};   // real tokens of each row
+  std::vector<int64_t> items{};                              // which of the corpus, or of the list, each row is
+  int64_t target_tokens = 0;                                 // real ones, </s> included
+  int32_t pad = text::SpecialTokens{}.pad;
+};
+
+// Bare ids, as a tokenizer's encode() gives them.
+struct TokenPair {
+  std::vector<int32_t> source{}, target{};
+};
+
+// Sources alone; `end` is added to each.
+Batch source_batch(std::span<const std::vector<int32_t>> sources, const text::SpecialTokens& = {});
+// Targets for a batch of sources; begin and end are added.
+void add_targets(Batch&, std::span<const std::vector<int32_t>> targets, const text::SpecialTokens& = {});
+// Both, of `items` of a list: row i is pairs[items[i]]. Pairs with an empty source have none, as for a language model.
+Batch pair_batch(std::span<const TokenPair> pairs, std::span<const size_t> items, const text::SpecialTokens& = {});
+
+// A batch as tensors. The lengths are borrowed from the batch. Empty where there is no source.
+models::Tokens source_tokens(const Batch&);
+// Empty for a tagger, whose model is given no target.
+models::Tokens target_tokens(const Batch&, models::Task = models::Task::translate);
+Tensor labels(const Batch&);  // [rows, target_length], padding is batch.pad
+
+}  // namespace heed::data

@@ -1,0 +1,62 @@
+#pragma once
+// How likely a model takes given output to be: a translation of a source, a text, or the tags of a sentence. The output
+// is given to the model (teacher forcing), all of it in one pass.
+//
+//   const decode::Scorer scorer("model");
+//   scorer.score({"The cat sleeps.", "El gato duerme."}).perplexity();
+#include <cmath>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heed/data/batch.h"
+#include "heed/decode/engine.h"
+#include "heed/text/corpus.h"
+
+namespace heed::decode {
+
+struct ScoreOptions {
+  CallOptions call{.batch = {.rows = 256, .tokens = 1024}};  // logits of a whole batch are in memory
+};
+
+struct Score {
+  // Natural, of each token of the output given those before it; the end of a sentence is the last one. Of tags: of each
+  // tag.
+  std::vector<double> log_probabilities{};
+  int64_t correct = 0;  // of these tokens, how many are the model's own first choice
+
+  double log_probability() const {  // of all
+    double sum = 0;
+    for (const double one : log_probabilities) sum += one;
+    return sum;
+  }
+  int64_t tokens() const { return std::ssize(log_probabilities); }
+  double perplexity() const {  // of a token
+    return log_probabilities.empty() ? 1 : std::exp(-log_probability() / static_cast<double>(tokens()));
+  }
+};
+
+// Several threads may use one at the same time.
+class Scorer {
+ public:
+  // Throws Error for a model that has no output to be scored.
+  explicit Scorer(Engine engine);
+  explicit Scorer(const std::string& folder, int threads = 1) : Scorer(Engine(folder, threads)) {}
+
+  const Engine& engine() const { return engine_; }
+
+  // A language model's text is the target, and it has no source.
+  Score score(const text::Pair& pair, const ScoreOptions& = {}) const;
+  // Throws Error, with the number of the pair, where one cannot be scored, before anything is done; Cancelled where
+  // that was requested.
+  std::vector<Score> score(std::span<const text::Pair> pairs, const ScoreOptions& = {},
+                           const Done<Score>& done = {}) const;
+  std::vector<Score> score_ids(std::span<const data::TokenPair> pairs, const ScoreOptions& = {},
+                               const Done<Score>& done = {}) const;
+
+ private:
+  void check(std::span<const data::TokenPair> pairs) const;
+  Engine engine_;
+};
+
+}  // namespace heed::decode

@@ -1,0 +1,137 @@
+#include "heed/evaluate/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "heed/base/rng.h"
+#include "heed/base/testing.h"
+#include "heed/data/testing.h"
+
+namespace heed::evaluate {
+namespace {
+
+text::Corpus corpus_of(const std::vector<text::Pair>& pairs) { return {pairs, {}}; }
+
+TEST(Evaluate, ScoresAreOfAllTogether) {
+  const text::Corpus corpus = corpus_of({{"a b", "A B", 1}, {"c", "C", 2}, {"a b c d e f", "A B C D E F", 3}});
+  const std::vector<Judged> judged{{0, 3 * std::log(2.0), 3, 3, "A B", {{0, 0}, {1, 1}}},
+                                   {1, 2 * std::log(2.0), 2, 1, "D", {{0, 0}}},
+                                   {2, 7 * std::log(2.0), 7, 5, "A B C D E F", {{0, 1}}}};
+  const std::vector<text::Alignment> gold{{{0, 0}, {1, 1}}, {{0, 0}}, {{0, 0}}};
+  const Scores all = scores_of(judged, corpus, gold);
+  EXPECT_EQ(all.sentences, 3);
+  EXPECT_EQ(all.tokens, 12);
+  EXPECT_NEAR(all.perplexity, 2, 1e-12);
+  EXPECT_NEAR(all.accuracy, 9.0 / 12, 1e-12);
+  EXPECT_EQ(all.whole, 1);
+  EXPECT_NEAR(*all.exact, 2.0 / 3, 1e-12);
+  EXPECT_NEAR(*all.alignment_error, 1 - 6.0 / 8, 1e-12);
+  EXPECT_GT(*all.bleu, 50);
+  EXPECT_FALSE(scores_of(judged, corpus).alignment_error) << "there was no gold";
+
+  const auto by_length = scores_by_length(judged, corpus, gold);
+  ASSERT_EQ(by_length.size(), 2u);
+  EXPECT_EQ(by_length[0].from, 1);
+  EXPECT_EQ(by_length[0].to, 5);
+  EXPECT_EQ(by_length[0].scores.sentences, 2);
+  EXPECT_NEAR(*by_length[0].scores.exact, 0.5, 1e-12);
+  EXPECT_EQ(by_length[1].from, 6);
+  EXPECT_EQ(*by_length[1].scores.alignment_error, 1);
+}
+
+TEST(Evaluate, ALanguageModelHasNoTranslations) {
+  const Scores scores = scores_of({{0, std::log(3.0), 1, 0, {}, {}}}, corpus_of({{"", "A", 1}}));
+  EXPECT_NEAR(scores.perplexity, 3, 1e-12);
+  EXPECT_FALSE(scores.bleu || scores.chrf || scores.exact);
+}
+
+class Letters : public ::testing::Test {
+ protected:
+  Letters() {
+    Rng rng(1);
+    for (int64_t n = 1; n <= 40; ++n) {
+      text::Pair pair;
+      pair.line = n;
+      for (uint64_t i = 0, length = 1 + rng.below(6); i < length; ++i) {
+        (pair.source += i ? " " : "") += static_cast<char>('a' + rng.below(5));
+        (pair.target += i ? " " : "") += static_cast<char>('A' + rng.below(5));
+      }
+      corpus.pairs.push_back(pair);
+      lines.push_back(pair.source), lines.push_back(pair.target);
+    }
+    tokenizer = text::train_tokenizer(lines, {});
+    model = data::testing::small_model(models::TransformerKind::encoder_decoder, tokenizer->size(), 1);
+  }
+  decode::Engine engine() const { return decode::Engine(data::TextModel(model, data::Tokenizers::shared(tokenizer))); }
+  TestSet set_of(const text::Corpus& some) const {
+    return {some, data::Tokenizers::shared(tokenizer), models::Task::translate, 40};
+  }
+
+  text::Corpus corpus;
+  std::vector<std::string> lines;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  std::shared_ptr<const models::Model> model;
+};
+
+TEST_F(Letters, EachIsJudgedByItself) {
+  EvaluateOptions options;
+  options.translation.search.max_length = 5, options.align = true;
+  int64_t told = 0;
+  options.progress = [&](int64_t done) { told = done; };
+  const auto all = judge(engine(), set_of(corpus), options);
+  ASSERT_EQ(all.size(), corpus.pairs.size());
+  EXPECT_EQ(told, 40);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Judged one = judge(engine(), set_of(corpus_of({corpus.pairs[i]})), options)[0];
+    EXPECT_EQ(all[i].pair, static_cast<int64_t>(i));
+    const int64_t tokens = std::ssize(tokenizer->encode(corpus.pairs[i].target)) + 1;
+    EXPECT_EQ(all[i].tokens, tokens);
+    // A batch of another shape sums in another order: some rounding errors of f32 a token.
+    EXPECT_NEAR(all[i].loss, one.loss, 1e-5 * static_cast<double>(tokens)) << "whatever else is in its batch";
+    EXPECT_EQ(all[i].correct, one.correct);
+    EXPECT_EQ(all[i].translation, one.translation);
+    EXPECT_EQ(std::ssize(all[i].alignment), tokens - 1) << "a link for each word of the reference";
+    for (const text::AlignmentLink& link : all[i].alignment) {
+      EXPECT_LT(link.source, tokens - 1);
+      EXPECT_LT(link.target, tokens - 1);
+    }
+  }
+}
+
+TEST_F(Letters, ReferencesAloneAreScoredWithoutTranslating) {
+  const auto with = judge(engine(), set_of(corpus)), without = judge(engine(), set_of(corpus), {.translate = false});
+  for (size_t i = 0; i < with.size(); ++i) {
+    EXPECT_EQ(with[i].loss, without[i].loss);
+    EXPECT_TRUE(with[i].translation);
+    EXPECT_FALSE(without[i].translation);
+  }
+  EXPECT_FALSE(scores_of(without, corpus).bleu);
+}
+
+TEST_F(Letters, LongPairsAreLeftOut) {
+  const TestSet set(corpus, data::Tokenizers::shared(tokenizer), models::Task::translate, 4);
+  int64_t short_ones = 0;
+  for (const text::Pair& pair : corpus.pairs) short_ones += pair.source.size() <= 5;  // three words
+  EXPECT_EQ(std::ssize(set.pairs()), short_ones);
+  EXPECT_EQ(set.left_out(), 40 - short_ones);
+  for (const Judged& one : judge(engine(), set, {.translate = false})) {
+    EXPECT_LE(corpus.pairs[static_cast<size_t>(one.pair)].source.size(), 5u);
+  }
+  EXPECT_EQ(heed::testing::error_of(
+                [&] { TestSet(corpus, data::Tokenizers::shared(tokenizer), models::Task::translate, 1, "dev.tsv"); }),
+            "dev.tsv: none of 40 pairs has at most 1 tokens");
+}
+
+TEST(TestSet, ATagForEachToken) {
+  const std::vector<std::string> words = {"the cat sleeps"}, tags = {"DET NOUN VERB"};
+  const data::Tokenizers tokenizers{text::train_tokenizer(words, {}), text::train_tokenizer(tags, {})};
+  const auto set = [&](const std::string& line) {
+    return TestSet(corpus_of({{words[0], line, 4}}), tokenizers, models::Task::tag, 20, "dev.tsv");
+  };
+  EXPECT_EQ(set("DET NOUN VERB").pairs().size(), 1u);
+  EXPECT_EQ(heed::testing::error_of([&] { set("DET NOUN"); }), "dev.tsv:4: 3 tokens and 2 tags, expected as many");
+}
+
+}  // namespace
+}  // namespace heed::evaluate

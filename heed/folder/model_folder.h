@@ -1,0 +1,76 @@
+#pragma once
+// The model folder: what belongs to it, under which names, and by which rules it is opened and saved. Nothing else in
+// heed knows its file names.
+//
+//   config.json, model.safetensors   the model
+//   tokenizer                        how text becomes tokens; of the source, where the target has one of its own
+//   target_tokenizer                 of the target, where it has
+//   tags                             of a tagger: its tags
+//   README.md                        the card: data, options, scores
+//   train.json                       the options of the training run, and what it needs to go on:
+//   checkpoint.safetensors, snapshots/, log.jsonl, curve.html
+//
+// Every file is there whole or not at all. A folder without tokenizers works over token ids.
+#include <memory>
+#include <string>
+
+#include "heed/data/text_model.h"
+#include "heed/io/config.h"
+#include "heed/models/model.h"
+
+namespace heed::folder {
+
+// Where things stand in a folder, whether they are there or not.
+class Layout {
+ public:
+  explicit Layout(std::string folder) : folder_(std::move(folder)) {}
+
+  const std::string& folder() const { return folder_; }
+  std::string config() const { return file("config.json"); }
+  std::string parameters() const { return file("model.safetensors"); }
+  std::string tokenizer() const { return file("tokenizer"); }
+  std::string target_tokenizer() const { return file("target_tokenizer"); }
+  std::string tags() const { return file("tags"); }
+  std::string card() const { return file("README.md"); }
+  std::string training() const { return file("train.json"); }
+  std::string checkpoint() const { return file("checkpoint.safetensors"); }
+  std::string snapshots() const { return file("snapshots"); }
+  std::string log() const { return file("log.jsonl"); }
+  std::string curve() const { return file("curve.html"); }
+
+ private:
+  std::string file(const char* name) const;
+  std::string folder_;
+};
+
+// A model to be used, with its tokenizers, where the folder has them: no gradients. Throws Error where something is
+// missing or broken, or the parts do not belong together.
+data::TextModel open(const std::string& folder, DType = DType::f32);
+// The model alone. With gradients it can be trained on.
+std::unique_ptr<models::Model> open_model(const std::string& folder, DType = DType::f32, bool gradients = false);
+data::Tokenizers open_tokenizers(const std::string& folder, models::Task);
+
+// The folder is made if it is missing; what else stands in it is left alone.
+void save(const std::string& folder, const models::Model&, const data::Tokenizers& = {});
+void save_tokenizers(const std::string& folder, const data::Tokenizers&, models::Task);
+void save_card(const std::string& folder, const std::string& markdown);
+
+// The options of the training run, whatever their type. False where the folder has none.
+bool has_training(const std::string& folder);
+template <Described T>
+void save_training(const std::string& folder, const T& options) {
+  io::write_config(Layout(folder).training(), options);
+}
+template <Described T>
+bool read_training(const std::string& folder, T& options) {
+  if (!has_training(folder)) return false;
+  io::read_config(Layout(folder).training(), options);
+  return true;
+}
+
+// Makes the folder; throws Error where that cannot be.
+void create(const std::string& folder);
+// Files that a killed process was writing: they will never get their names.
+void remove_unfinished(const std::string& folder);
+
+}  // namespace heed::folder

@@ -1,0 +1,16 @@
+#pragma once
+// The model card that training writes: README.md of the folder.
+#include <string>
+
+#include "heed/train/report.h"
+#include "heed/train/run.h"
+
+namespace heed::train {
+
+struct CardFacts {
+  int64_t parameters = 0, pairs = 0, tokens = 0;  // tokens: of the source's tokenizer
+};
+
+std::string model_card(const RunOptions&, const CardFacts&, const RunResult&);
+
+}  // namespace heed::train

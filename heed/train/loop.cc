@@ -1,0 +1,144 @@
+#include "heed/train/loop.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "heed/base/file.h"
+#include "heed/train/curve.h"
+
+namespace heed::train {
+namespace {
+
+constexpr double kSaveSeconds = 60;  // between checkpoints, beside those after an evaluation
+
+}  // namespace
+
+Loop::Loop(const LoopParts& parts, const LoopOptions& options, int64_t steps, const std::string& folder,
+           std::string title)
+    : parts_(parts),
+      options_(options),
+      steps_(steps),
+      layout_(folder),
+      title_(std::move(title)),
+      engine_(data::TextModel(parts.model, parts.tokenizers, folder), parts.parallel),
+      log_(layout_.log()),
+      snapshots_(layout_.snapshots(), options.average),
+      best_{.loss = std::numeric_limits<double>::infinity()} {}
+
+void Loop::save_checkpoint() {
+  Trainer::Notes notes{{"best_accuracy", shortest(best_.accuracy)},
+                       {"best_step", std::to_string(best_step_)},
+                       {"without_progress", std::to_string(without_progress_)},
+                       {"last_evaluated", std::to_string(last_evaluated_)}};
+  if (std::isfinite(best_.loss)) notes["best_loss"] = shortest(best_.loss);
+  if (best_.bleu >= 0) notes["best_bleu"] = shortest(best_.bleu);
+  if (best_.averaged > 0) notes["best_averaged"] = std::to_string(best_.averaged);
+  parts_.trainer.save(layout_.checkpoint(), notes);
+  saved_ = Clock::now();
+}
+
+void Loop::restore() {
+  const Trainer::Notes notes = parts_.trainer.restore(layout_.checkpoint());
+  const auto number = [&](const char* name) {
+    const auto found = notes.find(name);
+    return found == notes.end() ? 0.0 : std::strtod(found->second.c_str(), nullptr);
+  };
+  best_.loss = notes.contains("best_loss") ? number("best_loss") : best_.loss;
+  best_.accuracy = number("best_accuracy");
+  best_.bleu = notes.contains("best_bleu") ? number("best_bleu") : best_.bleu;
+  best_.averaged = static_cast<int64_t>(number("best_averaged"));
+  best_step_ = static_cast<int64_t>(number("best_step"));
+  without_progress_ = static_cast<int64_t>(number("without_progress"));
+  last_evaluated_ = notes.contains("last_evaluated") ? static_cast<int64_t>(number("last_evaluated")) : -1;
+  progress_.step.step = parts_.trainer.steps_done();
+  log_.cut_after(parts_.trainer.steps_done());
+  snapshots_.cut_after(parts_.trainer.steps_done());
+}
+
+RunResult Loop::go() {
+  started_ = saved_ = Clock::now();
+  std::string why = "all steps done";
+  while (parts_.trainer.steps_done() < steps_) {
+    progress_.step = parts_.trainer.step();
+    measure_speed();
+    log_.step(progress_);
+    parts_.listener.stepped(progress_);
+    if (parts_.trainer.steps_done() % options_.evaluate_every == 0) evaluate();
+    if (options_.patience > 0 && without_progress_ >= options_.patience) why = "no progress";
+    if (options_.minutes > 0 && progress_.seconds >= 60 * options_.minutes) why = "out of time";
+    if (parts_.listener.stop()) why = "stopped";
+    if (why != "all steps done") break;
+    if (std::chrono::duration<double>(Clock::now() - saved_).count() > kSaveSeconds) save_checkpoint();
+  }
+  if (why != "stopped") evaluate_end();
+  save_checkpoint();
+  return {parts_.trainer.steps_done(), best_, best_step_, why, progress_.seconds};
+}
+
+void Loop::measure_speed() {
+  progress_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+  tokens_ += progress_.step.tokens;
+  ++steps_here_;
+  progress_.tokens_per_second = static_cast<double>(tokens_) / std::max(1e-9, progress_.seconds);
+  const int64_t left = steps_ - progress_.step.step;
+  double seconds_left = progress_.seconds / static_cast<double>(steps_here_) * static_cast<double>(left);
+  progress_.done = static_cast<double>(progress_.step.step) / static_cast<double>(steps_);
+  if (options_.minutes > 0) {
+    seconds_left = std::min(seconds_left, std::max(0.0, 60 * options_.minutes - progress_.seconds));
+    progress_.done = std::max(progress_.done, progress_.seconds / (60 * options_.minutes));
+  }
+  progress_.seconds_left = seconds_left;
+}
+
+void Loop::evaluate() {
+  last_evaluated_ = parts_.trainer.steps_done();
+  const bool better = keep_if_better(measured());
+  without_progress_ = better ? 0 : without_progress_ + 1;
+  snapshots_.add(parts_.trainer.steps_done(), parts_.model->parameters());
+  save_checkpoint();
+  write_curve();
+}
+
+// Once: a run that had nothing left to do has been here before.
+void Loop::evaluate_end() {
+  const bool known = last_evaluated_ == parts_.trainer.steps_done();
+  if (known && steps_here_ == 0) return;
+  if (!known) evaluate();
+  if (snapshots_.count() > 1) evaluate_mean();
+}
+
+// The mean of the last snapshots in place of the parameters, which come back.
+void Loop::evaluate_mean() {
+  const Tensor values = parts_.model->parameters().values(), own = values.clone();
+  snapshots_.set_to_mean(parts_.model->parameters());
+  Evaluation mean = measured();
+  mean.averaged = snapshots_.count();
+  keep_if_better(mean);
+  values.copy_from(own);
+}
+
+Evaluation Loop::measured() {
+  const auto judged = evaluate::judge(engine_, parts_.dev, {.translate = options_.stop_on == StopOn::bleu});
+  return evaluation_of(evaluate::scores_of(judged, parts_.dev.corpus()));
+}
+
+bool Loop::keep_if_better(const Evaluation& now) {
+  const bool better = options_.stop_on == StopOn::bleu ? now.bleu > best_.bleu : now.loss < best_.loss;
+  if (better) {
+    best_ = now;
+    best_step_ = parts_.trainer.steps_done();
+    folder::save(layout_.folder(), *parts_.model);
+  }
+  log_.evaluation(progress_, now, better);
+  parts_.listener.evaluated(progress_, now, better);
+  return better;
+}
+
+void Loop::write_curve() const {
+  const std::string page = curve_page(title_, read_curves(layout_.log()));
+  write_file_atomically(layout_.curve(), std::as_bytes(std::span(page)));
+}
+
+}  // namespace heed::train

@@ -1,0 +1,50 @@
+#pragma once
+// What a training run tells on its way, and at its end.
+#include <cstdint>
+#include <string>
+
+#include "heed/evaluate/evaluate.h"
+#include "heed/train/trainer.h"
+
+namespace heed::train {
+
+// The model on data it does not learn from, without smoothing and dropout.
+struct Evaluation {
+  double loss = 0;      // a token
+  double accuracy = 0;  // of tokens, given those before
+  int64_t tokens = 0;
+  double bleu = -1;      // of greedy translations; below 0: not measured
+  int64_t averaged = 0;  // of the mean of that many earlier parameters; 0: of the parameters themselves
+};
+
+inline Evaluation evaluation_of(const evaluate::Scores& scores) {
+  return {.loss = scores.loss, .accuracy = scores.accuracy, .tokens = scores.tokens, .bleu = scores.bleu.value_or(-1)};
+}
+
+struct Progress {
+  StepReport step;
+  double tokens_per_second = 0;
+  double seconds = 0;       // since the run began, or went on
+  double seconds_left = 0;  // by steps or by minutes, whichever ends first
+  double done = 0;          // 0 to 1
+};
+
+// Told of what happens, and asked whether to stop.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void told(const std::string& /*message*/) {}
+  virtual void stepped(const Progress&) {}
+  virtual void evaluated(const Progress&, const Evaluation&, bool /*best*/) {}
+  virtual bool stop() { return false; }  // asked after every step: saves and ends
+};
+
+struct RunResult {
+  int64_t steps = 0;
+  Evaluation best{};
+  int64_t best_step = 0;
+  std::string why;  // it ended: "all steps done", "out of time", "no progress", "stopped"
+  double seconds = 0;
+};
+
+}  // namespace heed::train
