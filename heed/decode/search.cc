@@ -71,16 +71,22 @@ Tensor first_tokens(const SearchInput& input) {
   return first;
 }
 
-// How many tokens may follow the prefix.
-int64_t limit_of(const SearchInput& input, const SearchOptions& options, int64_t max_length) {
+void check_prefix(const SearchInput& input, int64_t max_length) {
   const int64_t forced = forced_by(input);
-  if (forced > max_length - 2) {
-    throw Error("search: the prefix has " + std::to_string(forced) + " tokens, expected at most " +
-                std::to_string(max_length - 2) + ": the model takes " + std::to_string(max_length) +
-                " with its begin and one more");
-  }
-  const int64_t usual = input.source.ids ? 2 * input.source.ids.shape(1) + 20 : 256;
-  return std::min(options.max_length > 0 ? options.max_length : usual, max_length - 1 - forced);
+  if (forced <= max_length - 2) return;
+  throw Error("search: the prefix has " + std::to_string(forced) + " tokens, expected at most " +
+              std::to_string(max_length - 2) + ": the model takes " + std::to_string(max_length) +
+              " with its begin and one more");
+}
+
+// How many tokens may follow the prefix of a row: by its own source, whatever stands beside it.
+int64_t limit_of(const SearchInput& input, int64_t row, const SearchOptions& options, int64_t max_length) {
+  const models::Tokens& source = input.source;
+  const int64_t length = !source.ids              ? 0
+                         : source.lengths.empty() ? source.ids.shape(1)
+                                                  : source.lengths[static_cast<size_t>(row)];
+  const int64_t usual = source.ids ? 2 * length + 20 : 256;
+  return std::min(options.max_length > 0 ? options.max_length : usual, max_length - 1 - forced_by(input));
 }
 
 // Sentences side by side, up to `beam` rows of the state each. The rows of a sentence leave when it is done.
@@ -95,13 +101,9 @@ class Search {
   std::vector<std::vector<Hypothesis>> run(nn::State state, const Tensor& first_logits) {
     state_ = std::move(state);
     start(first_logits);
-    const int64_t limit = limit_of(input_, options_, model_.max_length());
-    for (int64_t step = 0; step < limit && any_open(); ++step) {
+    while (any_open()) {
       check_cancel(call_.cancel);
-      advance(step + 1 == limit);
-    }
-    for (size_t i = 0; i < beams_.size(); ++i) {
-      if (!beams_[i].closed) close(i);
+      advance();
     }
     return std::move(results_);
   }
@@ -112,7 +114,7 @@ class Search {
     std::vector<Hypothesis> alive;  // row i of the beam
     std::vector<int64_t> nodes;     // that each of them is at
     std::vector<Hypothesis> done;
-    int64_t next_node = 1;
+    int64_t next_node = 1, left = 0;  // left: tokens that may still come
     bool closed = false;
     Rng rng;
   };
@@ -130,6 +132,7 @@ class Search {
       }
       beam.alive = {hypothesis};
       beam.nodes = {0};
+      beam.left = limit_of(input_, i, options_, model_.max_length());
     }
     if (forced > 0) count_prefix(logits);
     take_logits(logits);
@@ -163,7 +166,7 @@ class Search {
     return std::any_of(beams_.begin(), beams_.end(), [](const Beam& beam) { return !beam.closed; });
   }
 
-  void advance(bool last) {
+  void advance() {
     parents_.clear(), tokens_.clear(), rows_.clear();
     int64_t first_row = 0;
     for (size_t i = 0; i < beams_.size(); ++i) {
@@ -173,7 +176,7 @@ class Search {
       extend(i, first_row);
       first_row += rows;
     }
-    if (last || tokens_.empty()) return;
+    if (tokens_.empty()) return;
     if (!goes_on_as_it_is(first_row)) state_.reorder(parents_);
     pass_.rows = rows_;
     const Shape shape{std::ssize(tokens_), 1};
@@ -216,7 +219,7 @@ class Search {
     }
     beam.alive = std::move(alive);
     beam.nodes = std::move(nodes);
-    if (beam.alive.empty() || nothing_better_left(beam)) return close(sentence);
+    if (beam.alive.empty() || --beam.left == 0 || nothing_better_left(beam)) return close(sentence);
     for (size_t i = 0; i < beam.alive.size(); ++i) {
       parents_.push_back(parents[i]);
       tokens_.push_back(beam.alive[i].tokens.back());
@@ -338,7 +341,7 @@ class Search {
 std::vector<std::vector<Hypothesis>> search(nn::Pass& pass, const models::Stepwise& model, const SearchInput& input,
                                             const SearchOptions& options, const SearchCall& call) {
   check(options);
-  limit_of(input, options, model.max_length());  // a prefix that is too long shows before anything runs
+  check_prefix(input, model.max_length());
   check_cancel(call.cancel);
   nn::State state = model.begin(pass, input.source);
   const Tensor logits = model.step(pass, first_tokens(input), state).value();
