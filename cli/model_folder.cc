@@ -31,7 +31,8 @@ void ModelFolder::expect(models::Task task) const {
   constexpr Words kWords[] = {{"a model that translates", "heed translate"},
                               {"a language model", "heed generate"},
                               {"a tagger", "heed tag"},
-                              {"a classifier", "a program of your own"}};
+                              {"a classifier", "a program of your own"},
+                              {"an encoder", "a program of your own"}};
   const auto words = [&](models::Task each) { return kWords[static_cast<size_t>(each)]; };
   if (model->task() == task) return;
   throw Error(fmt::format("{}: is {}, expected {}; see {}", folder, words(model->task()).what, words(task).what,

@@ -127,6 +127,7 @@ class TableModel final : public models::Model {
   }
   Var step(nn::Pass&, const Tensor& ids, nn::State&) const override { return after(ids); }
   models::Task task() const override { return models::Task::language; }
+  Var states(nn::Pass&, const models::Tokens&) const override { return {}; }
   int64_t vocabulary() const override { return std::ssize(table_); }
   int64_t max_length() const override { return 100; }
 

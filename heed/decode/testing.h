@@ -11,13 +11,12 @@ namespace heed::decode::testing {
 inline constexpr int32_t kPad = 0, kBegin = 1, kEnd = 2;
 
 inline std::unique_ptr<models::Model> small_model(models::TransformerKind kind, int64_t vocabulary, uint64_t seed) {
-  models::ModelOptions options;
-  models::TransformerOptions& o = options.transformer;
+  models::TransformerOptions o;
   o.kind = kind;
   o.vocabulary = vocabulary;
   o.width = 8, o.heads = 2, o.inner = 12, o.max_length = 40;
   o.encoder_layers = o.decoder_layers = 2;
-  auto model = models::make_model(options, seed);
+  auto model = models::make_model(o, seed);
   // Moved so far that outputs depend on what came before.
   Rng rng(seed, 5);
   for (const auto& entry : model->parameters().entries()) {

@@ -57,7 +57,7 @@ struct AttentiveBlock {
   nn::Recurrent recurrent;
   nn::Alignment self;
 
-  AttentiveBlock(const AttentiveBlocksOptions&, const AttentiveBlocksSetting&, int64_t in, Rng& rng);
+  AttentiveBlock(const AttentiveBlocksOptions&, const AttentiveBlocksSetting&, int64_t in, nn::Init init);
   Var operator()(nn::Pass&, const Var& x, const Tokens& source) const;
 
   void visit(auto&& each) {
@@ -71,7 +71,7 @@ struct AttentiveBlocks {
   float dropout{0};
 
   AttentiveBlocks() = default;
-  AttentiveBlocks(const AttentiveBlocksOptions&, const AttentiveBlocksSetting&, Rng& rng);
+  AttentiveBlocks(const AttentiveBlocksOptions&, const AttentiveBlocksSetting&, nn::Init init);
 
   // x [B,S,setting.width] -> [B,S,width]. What stands beyond a row's length is never looked at, and means nothing.
   Var operator()(nn::Pass&, const Var& x, const Tokens& source) const;

@@ -51,35 +51,36 @@ class GatesAlone final : public nn::Observer {
 
 }  // namespace
 
-RnnSeq2Seq::RnnSeq2Seq(const RnnSeq2SeqOptions& o, Rng& rng) : options_(o) {
+RnnSeq2Seq::RnnSeq2Seq(const RnnSeq2SeqOptions& o, nn::Init init) : options_(o) {
   check(o);
   const int64_t W = o.width;
-  embedding_ = nn::Embedding(o.vocabulary, W, rng);
+  embedding_ = nn::Embedding(o.vocabulary, W, init);
   embedding_.factor = std::sqrt(static_cast<double>(W));
   if (o.source_vocabulary > 0) {
-    source_embedding_ = nn::Embedding(o.source_vocabulary, W, rng);
+    source_embedding_ = nn::Embedding(o.source_vocabulary, W, init);
     source_embedding_.factor = embedding_.factor;
   }
   if (o.encoder == Encoder::recurrent) {
-    encoder_ = nn::Recurrent(W, layers_of(o, o.layers, o.bidirectional), rng);
+    encoder_ = nn::Recurrent(W, layers_of(o, o.layers, o.bidirectional), init);
   } else {
-    attentive_ = AttentiveBlocks(
-        o.self_attentive, {.path = "encoder", .width = W, .bidirectional = o.bidirectional, .dropout = o.dropout}, rng);
-    attentive_out_ = nn::Linear(attentive_.width, W, rng);
+    attentive_ =
+        AttentiveBlocks(o.self_attentive,
+                        {.path = "encoder", .width = W, .bidirectional = o.bidirectional, .dropout = o.dropout}, init);
+    attentive_out_ = nn::Linear(attentive_.width, W, init);
   }
   if (o.first_state == FirstState::learned) {
-    first_query_ = nn::Embedding(1, W, rng);
-    first_look_ = nn::Attention({.width = W, .score = nn::Score::scaled, .projections = false}, "decoder.first", rng);
+    first_query_ = nn::Embedding(1, W, init);
+    first_look_ = nn::Attention({.width = W, .score = nn::Score::scaled, .projections = false}, "decoder.first", init);
     for (int64_t i = 0; i < o.layers; ++i) {
-      first_h_.emplace_back(W, W, rng);
-      if (o.cell == nn::Cell::lstm) first_c_.emplace_back(W, W, rng);
+      first_h_.emplace_back(W, W, init);
+      if (o.cell == nn::Cell::lstm) first_c_.emplace_back(W, W, init);
     }
   }
-  if (o.layers > 1) decoder_ = nn::Recurrent(W, layers_of(o, o.layers - 1, false), rng);
-  top_ = nn::RecurrentDirection(o.cell, feeds() ? 2 * W : W, W, rng);
-  if (o.query != Query::none) cross_ = nn::Alignment(o.score, "decoder.cross", W, W, rng);
-  if (o.readout == Readout::both) readout_ = nn::Linear(2 * W, W, rng);
-  if (!o.tied) output_ = nn::Linear(W, o.vocabulary, rng);
+  if (o.layers > 1) decoder_ = nn::Recurrent(W, layers_of(o, o.layers - 1, false), init);
+  top_ = nn::RecurrentDirection(o.cell, feeds() ? 2 * W : W, W, init);
+  if (o.query != Query::none) cross_ = nn::Alignment(o.score, "decoder.cross", W, W, init);
+  if (o.readout == Readout::both) readout_ = nn::Linear(2 * W, W, init);
+  if (!o.tied) output_ = nn::Linear(W, o.vocabulary, init);
 }
 
 void RnnSeq2Seq::check_length(int64_t tokens) const {

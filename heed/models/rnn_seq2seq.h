@@ -104,7 +104,7 @@ struct RnnSeq2SeqOptions {
 
 class RnnSeq2Seq {
  public:
-  RnnSeq2Seq(const RnnSeq2SeqOptions&, Rng& rng);  // throws Error where options do not fit each other
+  RnnSeq2Seq(const RnnSeq2SeqOptions&, nn::Init init);  // throws Error where options do not fit each other
 
   const RnnSeq2SeqOptions& options() const { return options_; }
 

@@ -179,9 +179,7 @@ TEST_P(RnnSeq2SeqVariant, EachAttentionCanBeSwitchedOff) {
 
 TEST_P(RnnSeq2SeqVariant, ComesBackFromItsFolder) {
   heed::testing::TemporaryFolder folder;
-  ModelOptions options;
-  options.family = Family::rnn_seq2seq, options.rnn_seq2seq = GetParam();
-  const auto made = make_model(options, 5);
+  const auto made = make_model(GetParam(), 5);
   save_model(*made, folder.file("model"));
   const auto loaded = load_model(folder.file("model"));
   EXPECT_EQ(loaded->task(), Task::translate);

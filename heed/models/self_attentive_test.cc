@@ -96,9 +96,7 @@ TEST_P(SelfAttentiveVariant, TellsAnObserverOfEachBlock) {
 
 TEST_P(SelfAttentiveVariant, ComesBackFromItsFolder) {
   heed::testing::TemporaryFolder folder;
-  ModelOptions options;
-  options.family = Family::self_attentive, options.self_attentive = GetParam();
-  const auto made = make_model(options, 5);
+  const auto made = make_model(GetParam(), 5);
   save_model(*made, folder.file("model"));
   const auto loaded = load_model(folder.file("model"));
   EXPECT_EQ(loaded->task(), GetParam().head == SelfAttentiveHead::tags ? Task::tag : Task::classify);

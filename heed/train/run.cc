@@ -11,11 +11,11 @@
 #include "heed/base/file.h"
 #include "heed/decode/evaluate.h"
 #include "heed/io/config.h"
+#include "heed/models/presets.h"
 #include "heed/text/corpus.h"
 #include "heed/train/average.h"
 #include "heed/train/curve.h"
 #include "heed/train/log.h"
-#include "heed/train/preset.h"
 
 namespace heed::train {
 namespace {
@@ -36,6 +36,8 @@ constexpr const char* kCurve = "curve.html";
 constexpr const char* kSnapshots = "snapshots";
 constexpr double kSaveSeconds = 60;  // between checkpoints, beside those after an evaluation
 
+using models::preset_named;
+
 bool is_language_model(const RunOptions& o) { return preset_named(o.preset).task == models::Task::language; }
 bool is_tagger(const RunOptions& o) { return preset_named(o.preset).task == models::Task::tag; }
 
@@ -48,7 +50,7 @@ text::TsvOptions columns_of(const RunOptions& o) {
 struct Tokenizers {
   std::shared_ptr<const text::Tokenizer> source, target;
 
-  Vocabularies sizes() const { return {source->size(), target->size()}; }
+  models::Vocabularies sizes() const { return {source->size(), target->size()}; }
 };
 
 std::shared_ptr<const text::Tokenizer> learn(const std::vector<std::string>& lines,
@@ -112,8 +114,9 @@ class Run {
         data_(options.data, columns_of(options), *tokenizers_.source, *tokenizers_.target, batch_options()),
         dev_corpus_(text::read_tsv(options.dev, columns_of(options))),
         dev_(text::Batches(dev_corpus_, *tokenizers_.source, *tokenizers_.target, batch_options()).in_order()),
-        model_(models::make_model(model_options(preset_named(options.preset), tokenizers_.sizes(), options.dropout),
-                                  static_cast<uint64_t>(options.seed))),
+        model_(models::make_model(
+            models::model_options(preset_named(options.preset), tokenizers_.sizes(), options.dropout),
+            static_cast<uint64_t>(options.seed))),
         parallel_(parallel),
         trainer_(*model_, data_, train_options(), parallel),
         log_(file_in(folder_, kLog)),

@@ -52,6 +52,8 @@ int64_t number_in(const io::SafetensorsFile& file, const std::string& path, cons
 Trainer::Trainer(models::Model& model, const text::Batches& data, const TrainOptions& options, Parallel& parallel)
     : model_(model), data_(data), options_(options), parallel_(parallel), random_{options.seed, 0} {
   const ParameterStore& parameters = model_.parameters();
+  if (!parameters.gradients())
+    throw Error("trainer: the model's parameters have no gradients, expected a store with them");
   m_ = Tensor::zeros_like(parameters.values());
   v_ = Tensor::zeros_like(parameters.values());
   for (const auto& entry : parameters.entries()) {
