@@ -40,7 +40,7 @@ Var AttentiveBlock::operator()(Pass& pass, const Var& x, const Tokens& source) c
 }
 
 AttentiveBlocks::AttentiveBlocks(const AttentiveBlocksOptions& o, const AttentiveBlocksSetting& setting, nn::Init init)
-    : width(setting.width), dropout(setting.dropout) {
+    : width(setting.in > 0 ? setting.in : setting.width), dropout(setting.dropout) {
   for (int64_t i = 0; i < o.blocks; ++i) {
     AttentiveBlocksSetting own = setting;
     own.path += "." + std::to_string(i);

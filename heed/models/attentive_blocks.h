@@ -46,7 +46,8 @@ struct AttentiveBlocksOptions {
 // What the model around them has in one place for all its parts.
 struct AttentiveBlocksSetting {
   std::string path;          // told to observers, with the block's number after it: "encoder" gives "encoder.0.self"
-  int64_t width{128};        // of the first block's input, and of a base layer's states
+  int64_t width{128};        // of a base layer's states
+  int64_t in{0};             // of the first block's input; 0: width
   bool bidirectional{true};  // of a recurrent base layer: each direction makes one half
   float dropout{0};          // of each block's result
 };
@@ -73,7 +74,7 @@ struct AttentiveBlocks {
   AttentiveBlocks() = default;
   AttentiveBlocks(const AttentiveBlocksOptions&, const AttentiveBlocksSetting&, nn::Init init);
 
-  // x [B,S,setting.width] -> [B,S,width]. What stands beyond a row's length is never looked at, and means nothing.
+  // x [B,S,in] -> [B,S,width]. What stands beyond a row's length is never looked at, and means nothing.
   Var operator()(nn::Pass&, const Var& x, const Tokens& source) const;
 
   void visit(auto&& each) { each("blocks", blocks); }

@@ -57,6 +57,13 @@ TEST(ModelOptions, ComeBackFromTheirJson) {
   EXPECT_EQ(same.first_position, 2);
   EXPECT_EQ(same.activation, nn::Activation::gelu_tanh);
   EXPECT_EQ(same.output_bias, OutputBias::always);
+
+  RnnSeq2SeqOptions r{.vocabulary = 9, .source_vocabulary = 8};
+  r.embedding_width = 3, r.source_embedding_width = 4, r.encoder_width = 6, r.encoder_layers = 2, r.decoder_width = 5;
+  r.decoder_layers = 3, r.embedding_scale = 1, r.first_state = FirstState::top, r.bridge = Bridge::tanh;
+  const std::string recurrent = io::to_json(ModelOptions(r));
+  EXPECT_EQ(io::to_json(read(recurrent)), recurrent);
+  EXPECT_EQ(read(recurrent).as<RnnSeq2SeqOptions>().bridge, Bridge::tanh);
 }
 
 // Folders that were made before there was a choice of activations, or any of the other options.
