@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "bench/layers.h"
-#include "heed/models/transformer.h"
+#include "heed/models/presets.h"
 
 namespace heed::bench {
 
@@ -51,7 +51,7 @@ struct EncoderLayer {
 }  // namespace
 
 std::vector<LayerRow> encoder_rows() {
-  Size n{16, 64, models::TransformerOptions::preset("base", 0)};
+  Size n{16, 64, models::preset_named("transformer-base").options.as<models::TransformerOptions>()};
   n.layer.dropout = 0.1f;
   std::vector<LayerRow> rows;
   for (const bool both : {false, true}) {

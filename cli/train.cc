@@ -14,7 +14,7 @@
 #include "cli/output.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
-#include "heed/train/preset.h"
+#include "heed/models/presets.h"
 #include "heed/train/run.h"
 
 namespace heed::cli {
@@ -144,7 +144,7 @@ struct Command {
 
 std::string help_with_presets() {
   std::string text = std::string(kHelp) + "\n\nPresets:\n";
-  for (const train::Preset& preset : train::presets()) text += fmt::format("  {:<18} {}\n", preset.name, preset.what);
+  for (const models::Preset& preset : models::presets()) text += fmt::format("  {:<18} {}\n", preset.name, preset.what);
   return text;
 }
 

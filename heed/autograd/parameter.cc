@@ -6,7 +6,8 @@
 
 namespace heed {
 
-void ParameterStore::lay_out(const std::vector<std::pair<std::string, Parameter*>>& found, DType dtype) {
+void ParameterStore::lay_out(const std::vector<std::pair<std::string, Parameter*>>& found,
+                             const ParameterStoreOptions& options) {
   constexpr int64_t kAlign = 16;  // numbers: a cache line of f32
   int64_t total = 0;
   for (const auto& [name, parameter] : found) {
@@ -16,21 +17,24 @@ void ParameterStore::lay_out(const std::vector<std::pair<std::string, Parameter*
         throw Error("parameters: '" + name + "' is '" + entries_[i].name + "' again, expected each once");
       }
     }
-    entries_.push_back({name, total, parameter->value, {}, parameter->decay});
-    count_ += parameter->value.size();
-    total += (parameter->value.size() + kAlign - 1) / kAlign * kAlign;
+    entries_.push_back({name, total, {}, {}, parameter->decay});
+    const int64_t size = parameter->shape().size();
+    count_ += size;
+    total += (size + kAlign - 1) / kAlign * kAlign;
   }
-  values_ = Tensor::zeros({total}, dtype);
-  gradients_ = Tensor::zeros({total}, dtype);
+  values_ = Tensor::zeros({total}, options.dtype);
+  if (options.gradients) gradients_ = Tensor::zeros({total}, options.dtype);
   for (size_t i = 0; i < found.size(); ++i) {
     Entry& entry = entries_[i];
     Parameter& parameter = *found[i].second;
-    const Shape shape = parameter.value.shape();
-    entry.value = values_.slice(entry.offset, shape.size()).reshaped(shape);
-    entry.gradient = gradients_.slice(entry.offset, shape.size()).reshaped(shape);
-    entry.value.copy_from(parameter.value.converted(dtype));
+    const Shape shape = parameter.shape();
+    const auto part_of = [&](const Tensor& all) { return all.slice(entry.offset, shape.size()).reshaped(shape); };
+    entry.value = part_of(values_);
+    if (options.gradients) entry.gradient = part_of(gradients_);
+    if (parameter.value) entry.value.copy_from(parameter.value.converted(options.dtype));
     parameter.value = entry.value;
     parameter.gradient = entry.gradient;
+    parameter.unfilled_shape.reset();
   }
 }
 

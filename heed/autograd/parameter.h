@@ -9,6 +9,9 @@
 //   };
 //
 // visit() may name parameters, layers, and vectors of layers; names are joined by dots: "layers.0.norm.weight".
+//
+// A model that is made to be loaded has unfilled parameters: a shape without numbers, which the store allocates.
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -20,9 +23,20 @@
 namespace heed {
 
 struct Parameter {
-  Tensor value;
-  Tensor gradient{};  // as large as the value, once in a store
-  bool decay = true;  // weight decay applies: not to biases, norms and gates
+  Tensor value{};
+  Tensor gradient{};                      // as large as the value, once in a store that keeps gradients
+  bool decay = true;                      // weight decay applies: not to biases, norms and gates
+  std::optional<Shape> unfilled_shape{};  // of one that has no numbers yet
+
+  static Parameter unfilled(const Shape& shape) { return {.unfilled_shape = shape}; }
+  // A layer may leave out what it does not need, such as a bias.
+  bool exists() const { return value || unfilled_shape; }
+  Shape shape() const { return unfilled_shape ? *unfilled_shape : value.shape(); }
+};
+
+struct ParameterStoreOptions {
+  DType dtype{DType::f32};  // f64: to check gradients
+  bool gradients{true};     // without them a model only runs forward, in half the memory
 };
 
 namespace detail {
@@ -41,7 +55,7 @@ void visit_parameters(Module& module, const Each& each, const std::string& prefi
     using Member = std::remove_cvref_t<decltype(member)>;
     const std::string path = prefix + name;
     if constexpr (std::is_same_v<Member, Parameter>) {
-      if (member.value) each(path, member);
+      if (member.exists()) each(path, member);
     } else if constexpr (detail::IsVector<Member>::value) {
       for (size_t i = 0; i < member.size(); ++i)
         visit_parameters(member[i], each, path + "." + std::to_string(i) + ".");
@@ -55,19 +69,22 @@ class ParameterStore {
  public:
   struct Entry {
     std::string name;
-    int64_t offset;  // in the flat buffers
-    Tensor value, gradient;
+    int64_t offset;          // in the flat buffers
+    Tensor value, gradient;  // gradient: empty where none are kept
     bool decay;
   };
 
-  // Lays out the parameters of `module`, which from now on are views into this store, in `dtype`: f64 serves to check
-  // gradients. The module must not be copied after that.
+  // Lays out the parameters of `module`, which from now on are views into this store; those that are unfilled are zero.
+  // The module must not be copied after that.
   template <class Module>
-  explicit ParameterStore(Module& module, DType dtype = DType::f32) {
+  ParameterStore(Module& module, const ParameterStoreOptions& options) {
     std::vector<std::pair<std::string, Parameter*>> found;
     visit_parameters(module, [&](const std::string& name, Parameter& p) { found.emplace_back(name, &p); });
-    lay_out(found, dtype);
+    lay_out(found, options);
   }
+  template <class Module>
+  explicit ParameterStore(Module& module, DType dtype = DType::f32)
+      : ParameterStore(module, ParameterStoreOptions{.dtype = dtype}) {}
   ParameterStore(const ParameterStore&) = delete;
   ParameterStore& operator=(const ParameterStore&) = delete;
 
@@ -75,12 +92,14 @@ class ParameterStore {
   const Entry* find(const std::string& name) const;
   // [n]: all of them, with gaps of zeros that keep each aligned.
   const Tensor& values() const { return values_; }
-  const Tensor& gradients() const { return gradients_; }
-  int64_t count() const { return count_; }  // numbers, without the gaps
-  void clear_gradients() const { gradients_.fill(0); }
+  const Tensor& gradients() const { return gradients_; }  // empty where none are kept
+  int64_t count() const { return count_; }                // numbers, without the gaps
+  void clear_gradients() const {
+    if (gradients_) gradients_.fill(0);
+  }
 
  private:
-  void lay_out(const std::vector<std::pair<std::string, Parameter*>>& found, DType dtype);
+  void lay_out(const std::vector<std::pair<std::string, Parameter*>>& found, const ParameterStoreOptions&);
 
   std::vector<Entry> entries_;
   Tensor values_, gradients_;

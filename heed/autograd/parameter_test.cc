@@ -124,6 +124,28 @@ TEST(ParameterStore, LeavesOutWhatIsNotThere) {
   EXPECT_EQ(ParameterStore(nothing).count(), 0);
 }
 
+TEST(ParameterStore, WithoutGradientsHasValuesAlone) {
+  Model m = model();
+  const std::vector<double> table = m.table.value.to_doubles();
+  const ParameterStore store(m, {.gradients = false});
+  EXPECT_EQ(m.table.value.to_doubles(), table);
+  EXPECT_FALSE(store.gradients());
+  EXPECT_FALSE(m.table.gradient);
+  for (const auto& entry : store.entries()) EXPECT_FALSE(entry.gradient) << entry.name;
+}
+
+TEST(ParameterStore, GivesMemoryToWhatIsUnfilled) {
+  Pair p{Parameter::unfilled({2, 3}), counting({2})};
+  EXPECT_EQ(p.weight.shape(), (Shape{2, 3}));
+  const ParameterStore store(p, {.dtype = DType::f64});
+  EXPECT_EQ(store.count(), 8);
+  EXPECT_EQ(p.weight.value.to_doubles(), std::vector<double>(6, 0));
+  EXPECT_EQ(p.weight.value.dtype(), DType::f64);
+  EXPECT_EQ(p.weight.shape(), (Shape{2, 3}));
+  EXPECT_TRUE(p.weight.gradient);
+  EXPECT_FALSE(p.weight.unfilled_shape);
+}
+
 struct Twins {
   Parameter a, b;
   const char *first, *second;

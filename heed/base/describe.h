@@ -17,6 +17,9 @@
 //     }
 //   };
 //
+// A field that files from before have and that is no more is described with Legacy{} in place of its range: readers of
+// files take it, and nobody else sees it.
+//
 // A field is an int64_t, float, double, bool, std::string, an enum with enum_names, or another such struct. A default
 // is what the struct begins with. Not here: rules that need several fields; those belong to whoever takes the options.
 #include <array>
@@ -81,10 +84,14 @@ struct EnumName {
   E value;
 };
 
+// Marks a field that is read from old files, and neither written nor shown.
+struct Legacy {};
+
 struct FieldInfo {
   std::string path;  // "attention.heads": the names of the structs around it, and its own
   std::string_view name, help;
   Range range = {};
+  bool legacy = false;
 };
 
 // An enum as a visitor sees it.
@@ -105,6 +112,7 @@ class FieldVisitor {
   virtual void field(const FieldInfo& info, Choice& value) = 0;
   virtual void begin_struct(const FieldInfo& info) = 0;  // its fields follow
   virtual void end_struct() = 0;
+  virtual bool takes_legacy() const { return false; }
 };
 
 namespace describe_detail {
@@ -112,6 +120,8 @@ namespace describe_detail {
 struct AnyField {
   template <class T>
   void operator()(std::string_view, T&, std::string_view, Range = {}) const {}
+  template <class T>
+  void operator()(std::string_view, T&, std::string_view, Legacy) const {}
 };
 
 template <class E>
@@ -131,23 +141,49 @@ concept Described = requires(T& options) {
 };
 
 template <Described T>
-void visit_fields(T& options, FieldVisitor& visitor, const std::string& prefix = "") {
-  T::describe(options, [&]<class F>(std::string_view name, F& value, std::string_view help, Range range = {}) {
-    const FieldInfo info{.path = prefix + std::string(name), .name = name, .help = help, .range = range};
+void visit_fields(T& options, FieldVisitor& visitor, const std::string& prefix = "");
+
+namespace describe_detail {
+
+// What describe() is called with: shows each field to the visitor.
+struct Shower {
+  FieldVisitor& visitor;
+  const std::string& prefix;
+
+  template <class F>
+  void operator()(std::string_view name, F& value, std::string_view help, Range range = {}) const {
+    show({.path = prefix + std::string(name), .name = name, .help = help, .range = range}, value);
+  }
+  template <class F>
+  void operator()(std::string_view name, F& value, std::string_view help, Legacy) const {
+    if (!visitor.takes_legacy()) return;
+    show({.path = prefix + std::string(name), .name = name, .help = help, .legacy = true}, value);
+  }
+
+ private:
+  template <class F>
+  void show(const FieldInfo& info, F& value) const {
     if constexpr (Described<F>) {
       visitor.begin_struct(info);
       visit_fields(value, visitor, info.path + ".");
       visitor.end_struct();
     } else if constexpr (std::is_enum_v<F>) {
       constexpr auto kNames = enum_names(F{});
-      Choice choice{.names = {}, .chosen = describe_detail::position_of(value, info)};
+      Choice choice{.names = {}, .chosen = position_of(value, info)};
       for (const EnumName<F>& one : kNames) choice.names.push_back(one.name);
       visitor.field(info, choice);
       value = kNames.at(choice.chosen).value;
     } else {
       visitor.field(info, value);
     }
-  });
+  }
+};
+
+}  // namespace describe_detail
+
+template <Described T>
+void visit_fields(T& options, FieldVisitor& visitor, const std::string& prefix) {
+  T::describe(options, describe_detail::Shower{visitor, prefix});
 }
 
 // Throws if a number is outside its range: "config.json: dropout is 1.5, expected a number in [0, 1)".

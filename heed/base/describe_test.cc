@@ -139,6 +139,29 @@ TEST(Describe, FlagsSetTheFieldsTheyName) {
   EXPECT_EQ(error_of([&] { visit_fields(options, refused); }), "flags: attention.heads is 0, expected an integer >= 1");
 }
 
+struct Renamed {
+  Norm norm = Norm::post;
+
+  static void describe(Renamed& o, auto&& field) {
+    bool pre = o.norm == Norm::pre;
+    field("pre_norm", pre, "as it was before", Legacy{});
+    o.norm = pre ? Norm::pre : Norm::post;
+    field("norm", o.norm, "where the normalisation stands");
+  }
+};
+
+TEST(Describe, ALegacyFieldIsSeenByThoseWhoTakeIt) {
+  static_assert(Described<Renamed>);
+  Renamed options;
+  Help help;
+  visit_fields(options, help);
+  EXPECT_EQ(help.text, "--norm <pre|post>: where the normalisation stands [post]\n");
+  const std::map<std::string, std::string> given = {{"--pre_norm", "yes"}};
+  Flags flags(given);
+  visit_fields(options, flags);
+  EXPECT_EQ(options.norm, Norm::post);
+}
+
 TEST(Describe, ChecksOptionsThatAProgramFilledIn) {
   EXPECT_EQ(error_of([] { check_fields("Model", ModelOptions{}); }), "no error");
   EXPECT_EQ(error_of([] { check_fields("Model", ModelOptions{.attention = {.dropout = 1}}); }),

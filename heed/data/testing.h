@@ -10,20 +10,13 @@ namespace heed::data::testing {
 
 inline constexpr int32_t kPad = 0, kBegin = 1, kEnd = 2;
 
-// A model's options of its family's.
-inline models::ModelOptions options_of(const models::TransformerOptions& transformer) {
-  models::ModelOptions options;
-  options.transformer = transformer;
-  return options;
-}
-
 inline std::unique_ptr<models::Model> small_model(models::TransformerKind kind, int64_t vocabulary, uint64_t seed) {
   models::TransformerOptions o;
   o.kind = kind;
   o.vocabulary = vocabulary;
   o.width = 8, o.heads = 2, o.inner = 12, o.max_length = 40;
   o.encoder_layers = o.decoder_layers = 2;
-  auto model = models::make_model(options_of(o), seed);
+  auto model = models::make_model(o, seed);
   // Moved so far that outputs depend on what came before.
   Rng rng(seed, 5);
   for (const auto& entry : model->parameters().entries()) {

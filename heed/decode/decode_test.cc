@@ -37,8 +37,7 @@ data::TextModel tagger() {
   models::TransformerOptions o;
   o.kind = Kind::encoder, o.vocabulary = 9, o.outputs = 7;
   o.width = 8, o.heads = 2, o.inner = 12, o.max_length = 40, o.encoder_layers = 1;
-  return data::TextModel(models::make_model(data::testing::options_of(o), 3), {words("a b c d e"), words("X Y Z")},
-                         "m");
+  return data::TextModel(models::make_model(o, 3), {words("a b c d e"), words("X Y Z")}, "m");
 }
 
 TEST(Translator, GivesTheSameOneByOneTogetherAndOverIds) {

@@ -17,7 +17,7 @@ std::shared_ptr<const text::Tokenizer> load(const std::string& path) { return te
 
 std::string Layout::file(const char* name) const { return (fs::path(folder_) / name).string(); }
 
-std::unique_ptr<models::Model> open_model(const std::string& folder, DType, bool) {
+std::unique_ptr<models::Model> open_model(const std::string& folder, DType dtype, bool gradients) {
   const Layout layout(folder);
   if (!fs::is_directory(folder)) {
     throw Error("model folder '" + folder + "' is not there, expected one with config.json and model.safetensors");
@@ -26,7 +26,7 @@ std::unique_ptr<models::Model> open_model(const std::string& folder, DType, bool
   io::read_config(layout.config(), options);
   std::unique_ptr<models::Model> model;
   try {
-    model = models::make_model(options, 0);
+    model = models::make_unfilled_model(options, {.dtype = dtype, .gradients = gradients});
   } catch (const Error& error) {  // options that do not fit each other
     throw Error(layout.config() + ": " + error.what());
   }

@@ -54,15 +54,14 @@ TEST(ModelFolder, SourceAndTargetMayHaveATokenizerEach) {
   const TemporaryFolder temporary;
   models::TransformerOptions o;
   o.vocabulary = 7, o.source_vocabulary = 9, o.width = 8, o.heads = 2, o.inner = 8, o.max_length = 20;
-  const auto model = models::make_model(data::testing::options_of(o), 1);
+  const auto model = models::make_model(o, 1);
   save(temporary.path(), *model, {words("a b c d e"), words("x y z")});
   const data::TextModel opened = open(temporary.path());
   EXPECT_FALSE(opened.tokenizers().are_shared());
   EXPECT_EQ(opened.source().size(), 9);
   EXPECT_EQ(opened.target().size(), 7);
   o.source_vocabulary = 0, o.vocabulary = 9;
-  save(temporary.path(), *models::make_model(data::testing::options_of(o), 1),
-       data::Tokenizers::shared(words("a b c d e")));
+  save(temporary.path(), *models::make_model(o, 1), data::Tokenizers::shared(words("a b c d e")));
   EXPECT_TRUE(open(temporary.path()).tokenizers().are_shared()) << "nothing of the model before is left";
 }
 

@@ -131,11 +131,14 @@ class Reader final : public FieldVisitor {
     levels_.pop_back();
   }
 
+  bool takes_legacy() const override { return true; }
+
   void refuse_unknown() const {
     const Level& level = levels_.back();
     if (!level.node) return;
     for (const Node& child : level.node->children) {
       if (std::ranges::find(level.known, child.key) != level.known.end()) continue;
+      if (std::ranges::find(level.legacy, child.key) != level.legacy.end()) continue;
       const std::optional<std::string> near = nearest(child.key, level.known);
       std::string names;
       for (const std::string& one : level.known) names.append(names.empty() ? "" : ", ").append(one);
@@ -149,11 +152,12 @@ class Reader final : public FieldVisitor {
     const Node* node;  // null: the file has nothing of this struct
     std::string prefix = {};
     std::vector<std::string> known = {};
+    std::vector<std::string> legacy = {};  // known, but not to be suggested
   };
 
   const Node* find(const FieldInfo& info) {
     Level& level = levels_.back();
-    level.known.emplace_back(info.name);
+    (info.legacy ? level.legacy : level.known).emplace_back(info.name);
     if (!level.node) return nullptr;
     const auto found = std::ranges::find(level.node->children, info.name, &Node::key);
     return found == level.node->children.end() ? nullptr : &*found;

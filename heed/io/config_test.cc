@@ -51,6 +51,18 @@ struct ModelOptions {
   }
 };
 
+// What was a flag has become a choice.
+struct Renamed {
+  Norm norm = Norm::post;
+
+  static void describe(Renamed& o, auto&& field) {
+    bool pre = o.norm == Norm::pre;
+    field("pre_norm", pre, "as files from before have it", Legacy{});
+    o.norm = pre ? Norm::pre : Norm::post;
+    field("norm", o.norm, "where the normalisation stands");
+  }
+};
+
 ModelOptions read(std::string_view text) {
   ModelOptions options;
   from_json(text, options, "config.json");
@@ -118,6 +130,19 @@ TEST(Config, RefusesUnknownKeysAndSaysWhatIsNear) {
   EXPECT_EQ(read_error(R"({"attention.heads": 4})").substr(0, 42), "config.json: unknown key 'attention.heads'");
   EXPECT_EQ(read_error(R"({"vocabulary": [{"layers": 1}]})"),
             "config.json: unknown key 'vocabulary', expected one of layers, attention, rate, tied, title, norm");
+}
+
+TEST(Config, ALegacyFieldIsReadAndNeitherWrittenNorSuggested) {
+  Renamed options;
+  from_json(R"({"pre_norm": true})", options, "config.json");
+  EXPECT_EQ(options.norm, Norm::pre);
+  EXPECT_EQ(to_json(options), "{\n  \"norm\": \"pre\"\n}\n");
+  from_json(R"({"norm": "post", "pre_norm": true})", options, "config.json");
+  EXPECT_EQ(options.norm, Norm::post) << "the field that is there now counts";
+  EXPECT_EQ(error_of([&] { from_json(R"({"pre_norm": 1})", options, "config.json"); }),
+            "config.json: pre_norm is 1, expected true or false");
+  EXPECT_EQ(error_of([&] { from_json(R"({"pre_nrom": true})", options, "config.json"); }),
+            "config.json: unknown key 'pre_nrom', expected one of norm");
 }
 
 TEST(Config, RefusesValuesOfAnotherKind) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "heed/base/describe.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 
@@ -17,9 +18,17 @@ namespace heed::kernels {
 
 enum class Activation : uint8_t { none, relu, gelu, gelu_tanh, silu, tanh, sigmoid };
 
+constexpr auto enum_names(Activation) {
+  return std::to_array<EnumName<Activation>>({{"none", Activation::none},
+                                              {"relu", Activation::relu},
+                                              {"gelu", Activation::gelu},
+                                              {"gelu_tanh", Activation::gelu_tanh},
+                                              {"silu", Activation::silu},
+                                              {"tanh", Activation::tanh},
+                                              {"sigmoid", Activation::sigmoid}});
+}
 constexpr const char* name_of(Activation activation) {
-  constexpr const char* kNames[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"};
-  return kNames[static_cast<uint8_t>(activation)];
+  return enum_names(activation)[static_cast<uint8_t>(activation)].name.data();
 }
 
 // y may be x.

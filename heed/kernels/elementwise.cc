@@ -25,6 +25,29 @@ void add_span(const float* a, const float* b, float* y, int64_t n) {
   });
 }
 
+void multiply_span(const float* a, const float* b, float* y, int64_t n) {
+  const F d;
+  for_vectors(n, [&]<int N>(int64_t at, int64_t left) HWY_ATTR {
+    V v[N], w[N];
+    load_vectors(d, a + at, left, v);
+    load_vectors(d, b + at, left, w);
+    for (int i = 0; i < N; ++i) v[i] = hn::Mul(v[i], w[i]);
+    store_vectors(d, v, y + at, left);
+  });
+}
+
+void add_product_span(const float* a, const float* b, float* y, int64_t n) {
+  const F d;
+  for_vectors(n, [&]<int N>(int64_t at, int64_t left) HWY_ATTR {
+    V v[N], w[N], sum[N];
+    load_vectors(d, a + at, left, v);
+    load_vectors(d, b + at, left, w);
+    load_vectors(d, y + at, left, sum);
+    for (int i = 0; i < N; ++i) sum[i] = hn::MulAdd(v[i], w[i], sum[i]);
+    store_vectors(d, sum, y + at, left);
+  });
+}
+
 void scale_span(const float* x, float factor, float* y, int64_t n) { scale_row(F(), x, factor, y, n); }
 
 void add_scaled_span(const float* x, float factor, float* y, int64_t n) { add_scaled_row(F(), x, factor, y, n); }
@@ -65,6 +88,8 @@ HWY_AFTER_NAMESPACE();
 namespace heed::kernels {
 
 HWY_EXPORT(add_span);
+HWY_EXPORT(multiply_span);
+HWY_EXPORT(add_product_span);
 HWY_EXPORT(scale_span);
 HWY_EXPORT(add_scaled_span);
 HWY_EXPORT(sum_rows_block);
@@ -80,6 +105,23 @@ void add_forward(View<const float, 2> a, View<const float, 2> b, View<float, 2> 
 void add_backward(View<const float, 2> dy, View<float, 2> da, View<float, 2> db, Parallel& parallel) noexcept {
   if (da) copy_backward(dy, da, parallel);
   if (db) copy_backward(dy, db, parallel);
+}
+
+void multiply_forward(View<const float, 2> a, View<const float, 2> b, View<float, 2> y, Parallel& parallel) noexcept {
+  assert(a.shape() == b.shape() && a.shape() == y.shape());
+  if (is_flat(a) && is_flat(b) && is_flat(y)) a = flattened(a), b = flattened(b), y = flattened(y);
+  for_row_parts(y.shape(), parallel, [&](int64_t r, int64_t c, int64_t n) {
+    HWY_DYNAMIC_DISPATCH(multiply_span)(a.at(r, c), b.at(r, c), y.at(r, c), n);
+  });
+}
+
+void multiply_backward(View<const float, 2> b, View<const float, 2> dy, View<float, 2> da,
+                       Parallel& parallel) noexcept {
+  assert(b.shape() == dy.shape() && b.shape() == da.shape());
+  if (is_flat(b) && is_flat(dy) && is_flat(da)) b = flattened(b), dy = flattened(dy), da = flattened(da);
+  for_row_parts(da.shape(), parallel, [&](int64_t r, int64_t c, int64_t n) {
+    HWY_DYNAMIC_DISPATCH(add_product_span)(dy.at(r, c), b.at(r, c), da.at(r, c), n);
+  });
 }
 
 void add_row_forward(View<const float, 2> x, View<const float, 1> row, View<float, 2> y, Parallel& parallel) noexcept {

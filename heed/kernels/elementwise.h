@@ -1,8 +1,8 @@
 #pragma once
-// What is left of element by element: sums, a row vector added to every row, a factor, copies. Views are [rows, width]
-// with any stride between rows, so that a slice of the last dimension is one too: a concatenation is a copy into each
-// slice of the result, a split is a copy from each slice, and each is the other's backward.
-// Backward adds; an empty gradient view means 'not wanted'. Results are the same bits for any number of threads.
+// What is left of element by element: sums, products, a row vector added to every row, a factor, copies. Views are
+// [rows, width] with any stride between rows, so that a slice of the last dimension is one too: a concatenation is a
+// copy into each slice of the result, a split is a copy from each slice, and each is the other's backward. Backward
+// adds; an empty gradient view means 'not wanted'. Results are the same bits for any number of threads.
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 
@@ -12,6 +12,11 @@ namespace heed::kernels {
 void add_forward(View<const float, 2> a, View<const float, 2> b, View<float, 2> y, Parallel&) noexcept;
 // da += dy, db += dy.
 void add_backward(View<const float, 2> dy, View<float, 2> da, View<float, 2> db, Parallel&) noexcept;
+
+// y = a b, number by number; y may be a or b.
+void multiply_forward(View<const float, 2> a, View<const float, 2> b, View<float, 2> y, Parallel&) noexcept;
+// da += dy b. That of b is the same call with a in the place of b.
+void multiply_backward(View<const float, 2> b, View<const float, 2> dy, View<float, 2> da, Parallel&) noexcept;
 
 // y_r = x_r + row; y may be x. A bias [E] over [B,T,E] has B T rows; a table of positions [T,E] has B, of width T E.
 void add_row_forward(View<const float, 2> x, View<const float, 1> row, View<float, 2> y, Parallel&) noexcept;

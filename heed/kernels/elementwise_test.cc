@@ -44,12 +44,19 @@ TEST(Elementwise, IsNearTheTwin) {
     const auto [rows, width] = std::pair(x.rows, x.width);
     std::vector<double> a = x.a.doubles(), b = x.b.doubles(), start = x.start.doubles();
     std::vector<double> r = widened(x.row), drow = widened(x.drow), sum = a, with_row = a, scaled = a, added = start;
+    std::vector<double> product = a, product_added = start;
+    reference::multiply_forward(matrix(a, rows, width), matrix(b, rows, width), matrix(product, rows, width));
+    reference::multiply_backward(matrix(b, rows, width), matrix(a, rows, width), matrix(product_added, rows, width));
     reference::add_forward(matrix(a, rows, width), matrix(b, rows, width), matrix(sum, rows, width));
     reference::add_row_forward(matrix(a, rows, width), testing::row(r), matrix(with_row, rows, width));
     reference::scale_forward(matrix(a, rows, width), x.factor, matrix(scaled, rows, width));
     reference::scale_backward(matrix(a, rows, width), x.factor, matrix(added, rows, width));
     reference::add_row_backward(matrix(a, rows, width), {}, testing::row(drow));
 
+    std::vector<double> product_bound;
+    for (size_t i = 0; i < a.size(); ++i) {
+      product_bound.push_back(kUnit * (2 * std::abs(a[i] * b[i]) + std::abs(start[i])));
+    }
     std::vector<double> added_bound, drow_bound = widened(x.drow);
     for (size_t i = 0; i < a.size(); ++i) {
       added_bound.push_back(kUnit * (4 * std::abs(x.factor * a[i]) + 2 * std::abs(start[i])));
@@ -65,6 +72,8 @@ TEST(Elementwise, IsNearTheTwin) {
       EXPECT_TRUE(within(y.floats(), sum, scaled_sizes(sum, 1))) << "add";
       add_row_forward(x.a.view(), {x.row.data(), {width}}, y.view(), parallel);
       EXPECT_TRUE(within(y.floats(), with_row, scaled_sizes(with_row, 1))) << "add_row";
+      multiply_forward(x.a.view(), x.b.view(), y.view(), parallel);
+      EXPECT_TRUE(within(y.floats(), product, scaled_sizes(product, 1))) << "multiply";
       scale_forward(x.a.view(), x.factor, y.view(), parallel);
       EXPECT_TRUE(within(y.floats(), scaled, scaled_sizes(scaled, 2))) << "scale";
       EXPECT_TRUE(y.guards_are_whole());
@@ -72,6 +81,10 @@ TEST(Elementwise, IsNearTheTwin) {
       scale_backward(x.a.view(), x.factor, to.view(), parallel);
       EXPECT_TRUE(within(to.floats(), added, added_bound)) << "scale, backward";
       EXPECT_TRUE(to.guards_are_whole());
+      Rows gradient = x.start;
+      multiply_backward(x.b.view(), x.a.view(), gradient.view(), parallel);
+      EXPECT_TRUE(within(gradient.floats(), product_added, product_bound)) << "multiply, backward";
+      EXPECT_TRUE(gradient.guards_are_whole());
       std::vector<float> got = x.drow;
       add_row_backward(x.a.view(), {}, testing::row(got), parallel);
       EXPECT_TRUE(within(got, drow, drow_bound)) << "add_row, backward";
@@ -119,6 +132,8 @@ TEST(Elementwise, SameBitsOnAnyNumberOfThreads) {
       Rows y = x.start;
       add_forward(x.a.view(), x.b.view(), y.view(), parallel);
       add_row_forward(y.view(), {x.row.data(), {x.width}}, y.view(), parallel);
+      multiply_backward(x.a.view(), x.b.view(), y.view(), parallel);
+      multiply_forward(x.b.view(), y.view(), y.view(), parallel);
       scale_backward(x.a.view(), x.factor, y.view(), parallel);
       scale_forward(y.view(), x.factor, y.view(), parallel);
       std::vector<float> drow = x.drow, all = y.floats();

@@ -17,14 +17,15 @@ std::optional<nn::Cell> cell_of(BaseLayer base) {
 }  // namespace
 
 AttentiveBlock::AttentiveBlock(const AttentiveBlocksOptions& o, const AttentiveBlocksSetting& setting, int64_t in,
-                               Rng& rng) {
-  if (o.base == BaseLayer::linear) linear = nn::Linear(in, setting.width, rng);
-  if (o.base == BaseLayer::conv1d) conv1d = nn::Conv1d(in, setting.width, o.taps, rng);
+                               nn::Init init) {
+  if (o.base == BaseLayer::linear) linear = nn::Linear(in, setting.width, init);
+  if (o.base == BaseLayer::conv1d) conv1d = nn::Conv1d(in, setting.width, o.taps, init);
   if (const auto cell = cell_of(o.base)) {
-    recurrent = nn::Recurrent(in, {.cell = *cell, .width = setting.width, .bidirectional = setting.bidirectional}, rng);
+    recurrent =
+        nn::Recurrent(in, {.cell = *cell, .width = setting.width, .bidirectional = setting.bidirectional}, init);
   }
   const int64_t width = o.base == BaseLayer::none ? in : setting.width;
-  if (o.attention) self = nn::Alignment(o.score, setting.path + ".self", width, width, rng);
+  if (o.attention) self = nn::Alignment(o.score, setting.path + ".self", width, width, init);
 }
 
 Var AttentiveBlock::operator()(Pass& pass, const Var& x, const Tokens& source) const {
@@ -38,12 +39,12 @@ Var AttentiveBlock::operator()(Pass& pass, const Var& x, const Tokens& source) c
   return ops::concat(pass, both);
 }
 
-AttentiveBlocks::AttentiveBlocks(const AttentiveBlocksOptions& o, const AttentiveBlocksSetting& setting, Rng& rng)
-    : width(setting.width), dropout(setting.dropout) {
+AttentiveBlocks::AttentiveBlocks(const AttentiveBlocksOptions& o, const AttentiveBlocksSetting& setting, nn::Init init)
+    : width(setting.in > 0 ? setting.in : setting.width), dropout(setting.dropout) {
   for (int64_t i = 0; i < o.blocks; ++i) {
     AttentiveBlocksSetting own = setting;
     own.path += "." + std::to_string(i);
-    blocks.emplace_back(o, own, width, rng);
+    blocks.emplace_back(o, own, width, init);
     if (o.base != BaseLayer::none) width = setting.width;
     if (o.attention) width *= 2;
   }

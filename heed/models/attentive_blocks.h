@@ -46,7 +46,8 @@ struct AttentiveBlocksOptions {
 // What the model around them has in one place for all its parts.
 struct AttentiveBlocksSetting {
   std::string path;          // told to observers, with the block's number after it: "encoder" gives "encoder.0.self"
-  int64_t width{128};        // of the first block's input, and of a base layer's states
+  int64_t width{128};        // of a base layer's states
+  int64_t in{0};             // of the first block's input; 0: width
   bool bidirectional{true};  // of a recurrent base layer: each direction makes one half
   float dropout{0};          // of each block's result
 };
@@ -57,7 +58,7 @@ struct AttentiveBlock {
   nn::Recurrent recurrent;
   nn::Alignment self;
 
-  AttentiveBlock(const AttentiveBlocksOptions&, const AttentiveBlocksSetting&, int64_t in, Rng& rng);
+  AttentiveBlock(const AttentiveBlocksOptions&, const AttentiveBlocksSetting&, int64_t in, nn::Init init);
   Var operator()(nn::Pass&, const Var& x, const Tokens& source) const;
 
   void visit(auto&& each) {
@@ -71,9 +72,9 @@ struct AttentiveBlocks {
   float dropout{0};
 
   AttentiveBlocks() = default;
-  AttentiveBlocks(const AttentiveBlocksOptions&, const AttentiveBlocksSetting&, Rng& rng);
+  AttentiveBlocks(const AttentiveBlocksOptions&, const AttentiveBlocksSetting&, nn::Init init);
 
-  // x [B,S,setting.width] -> [B,S,width]. What stands beyond a row's length is never looked at, and means nothing.
+  // x [B,S,in] -> [B,S,width]. What stands beyond a row's length is never looked at, and means nothing.
   Var operator()(nn::Pass&, const Var& x, const Tokens& source) const;
 
   void visit(auto&& each) { each("blocks", blocks); }

@@ -54,6 +54,36 @@ inline std::vector<RnnSeq2SeqOptions> every_rnn_seq2seq() {
   return all;
 }
 
+// Parts of different widths and depths, with the bridges that they need.
+inline std::vector<RnnSeq2SeqOptions> every_rnn_of_parts() {
+  std::vector<RnnSeq2SeqOptions> all;
+  int turn = 0;
+  for (const auto& cell : enum_names(nn::Cell{})) {
+    for (const auto& first : enum_names(FirstState{})) {
+      for (const Encoder encoder : {Encoder::recurrent, Encoder::self_attentive}) {
+        ++turn;
+        RnnSeq2SeqOptions o{.vocabulary = kVocabulary, .source_vocabulary = kSourceVocabulary, .encoder = encoder};
+        o.cell = cell.value, o.first_state = first.value;
+        o.embedding_width = 5, o.source_embedding_width = 3, o.encoder_width = 6, o.decoder_width = 4;
+        o.decoder_layers = 1 + turn / 2 % 2;
+        if (encoder == Encoder::recurrent) o.encoder_layers = 1 + turn / 3 % 2;
+        if (first.value == FirstState::last) o.encoder_layers = encoder == Encoder::recurrent ? o.decoder_layers : 0;
+        if (first.value != FirstState::learned) o.bridge = turn / 2 % 2 ? Bridge::tanh : Bridge::linear;
+        o.query = static_cast<Query>(turn % 3);
+        o.score = turn % 2 ? nn::Score::additive : nn::Score::bilinear;
+        o.readout = o.query == Query::none ? Readout::state : turn % 4 == 1 ? Readout::context : Readout::both;
+        o.input_feeding = o.query == Query::current && turn / 2 % 2;
+        if (o.input_feeding && o.readout == Readout::both && turn / 4 % 2) o.feed = Feed::attentional;
+        o.embedding_scale = 0.5;
+        o.dropout = 0.2f, o.max_length = 64;
+        if (turn % 5 == 0 && o.readout != Readout::context) o.tied = true, o.embedding_width = o.decoder_width;
+        all.push_back(o);
+      }
+    }
+  }
+  return all;
+}
+
 // Every base layer with every score, heads and directions in turn; and one without attention.
 inline std::vector<SelfAttentiveOptions> every_self_attentive() {
   std::vector<SelfAttentiveOptions> all;
@@ -81,7 +111,8 @@ inline std::string name_of(const RnnSeq2SeqOptions& o) {
          (o.encoder == Encoder::recurrent ? "" : "_encoder_" + name_of(o.self_attentive)) +
          (o.input_feeding ? "_fed_" + label(o.feed) : "") + "_readout_" + label(o.readout) + "_first_" +
          label(o.first_state) + (o.bidirectional ? "_both_ways" : "") + (o.layers > 1 ? "_layers" : "") +
-         (o.tied ? "_tied" : "") + (o.source_vocabulary ? "_sources" : "");
+         (o.bridge == Bridge::none ? "" : "_bridge_" + label(o.bridge)) + (o.tied ? "_tied" : "") +
+         (o.source_vocabulary ? "_sources" : "");
 }
 
 inline std::string name_of(const SelfAttentiveOptions& o) {

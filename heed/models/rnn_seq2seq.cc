@@ -12,32 +12,9 @@ using nn::RecurrentStates;
 
 constexpr const char* kName = "rnn_seq2seq";
 
-[[noreturn]] void refuse(const std::string& what) { throw Error(std::string(kName) + ": " + what); }
+[[noreturn]] void fail(const std::string& what) { throw Error(std::string(kName) + ": " + what); }
 
-void check(const RnnSeq2SeqOptions& o) {
-  check_fields(kName, o);
-  if (o.vocabulary < 1) refuse("vocabulary is " + std::to_string(o.vocabulary) + ", expected 1 or more");
-  if (o.query == Query::none && o.readout != Readout::state) {
-    refuse("readout is " + std::string(o.readout == Readout::both ? "both" : "context") +
-           ", expected state where query is none");
-  }
-  if (o.query == Query::current && o.readout == Readout::state && !o.input_feeding) {
-    refuse("readout is state, expected context or both: nothing else would see what query current finds");
-  }
-  if (o.input_feeding && o.query != Query::current) {
-    refuse("input_feeding is on, expected it off where query is not current");
-  }
-  if (o.feed == Feed::attentional && !o.input_feeding) {
-    refuse("feed is attentional, expected input_feeding to be on");
-  }
-  if (o.feed == Feed::attentional && o.readout != Readout::both) {
-    refuse("feed is attentional, expected context where readout is not both: nothing is read out of both to be fed");
-  }
-}
-
-nn::RecurrentOptions layers_of(const RnnSeq2SeqOptions& o, int64_t layers, bool bidirectional) {
-  return {.cell = o.cell, .width = o.width, .layers = layers, .bidirectional = bidirectional, .dropout = o.dropout};
-}
+int64_t or_usual(int64_t given, int64_t usual) { return given > 0 ? given : usual; }
 
 // Contexts that go into the cell, where those that are read out are the ones to be told of: gates count, events do not.
 class GatesAlone final : public nn::Observer {
@@ -51,66 +28,158 @@ class GatesAlone final : public nn::Observer {
 
 }  // namespace
 
-RnnSeq2Seq::RnnSeq2Seq(const RnnSeq2SeqOptions& o, Rng& rng) : options_(o) {
-  check(o);
-  const int64_t W = o.width;
-  embedding_ = nn::Embedding(o.vocabulary, W, rng);
-  embedding_.factor = std::sqrt(static_cast<double>(W));
+RnnSeq2Seq::Sizes::Sizes(const RnnSeq2SeqOptions& o)
+    : embedding(or_usual(o.embedding_width, o.width)),
+      source_embedding(or_usual(o.source_embedding_width, o.width)),
+      encoder(or_usual(o.encoder_width, o.width)),
+      encoder_layers(or_usual(o.encoder_layers, o.layers)),
+      decoder(or_usual(o.decoder_width, o.width)),
+      decoder_layers(or_usual(o.decoder_layers, o.layers)) {}
+
+void RnnSeq2Seq::check() const {
+  const RnnSeq2SeqOptions& o = options_;
+  check_fields(kName, o);
+  if (o.vocabulary < 1) fail("vocabulary is " + std::to_string(o.vocabulary) + ", expected 1 or more");
+  if (o.query == Query::none && o.readout != Readout::state) {
+    fail("readout is " + std::string(o.readout == Readout::both ? "both" : "context") +
+         ", expected state where query is none");
+  }
+  if (o.query == Query::current && o.readout == Readout::state && !o.input_feeding) {
+    fail("readout is state, expected context or both: nothing else would see what query current finds");
+  }
+  if (o.input_feeding && o.query != Query::current) {
+    fail("input_feeding is on, expected it off where query is not current");
+  }
+  if (o.feed == Feed::attentional && !o.input_feeding) {
+    fail("feed is attentional, expected input_feeding to be on");
+  }
+  if (o.feed == Feed::attentional && o.readout != Readout::both) {
+    fail("feed is attentional, expected context where readout is not both: nothing is read out of both to be fed");
+  }
+  const Sizes& n = sizes_;
+  const auto differ = [](const std::string& what, int64_t a, const std::string& other, int64_t expected,
+                         const std::string& why) {
+    if (a == expected) return;
+    fail(what + " is " + std::to_string(a) + ", expected " + std::to_string(expected) + " as " + other + " is: " + why);
+  };
+  if (o.source_vocabulary == 0) {
+    differ("source_embedding_width", n.source_embedding, "embedding_width", n.embedding,
+           "source and target share a table where source_vocabulary is 0");
+  }
+  if (o.encoder == Encoder::self_attentive && o.encoder_layers > 0) {
+    fail("encoder_layers is " + std::to_string(o.encoder_layers) +
+         ", expected 0 for a self_attentive encoder, which has blocks");
+  }
+  if (o.first_state == FirstState::learned && o.bridge != Bridge::none) {
+    fail("bridge is on, expected none where first_state is learned, which has projections of its own");
+  }
+  if (o.first_state == FirstState::last && o.encoder == Encoder::recurrent) {
+    differ("encoder_layers", n.encoder_layers, "decoder_layers", n.decoder_layers,
+           "with first_state last each layer begins from its own; top is the encoder's last layer for all");
+  }
+  if (o.first_state != FirstState::learned && o.bridge == Bridge::none) {
+    differ("encoder_width", n.encoder, "decoder_width", n.decoder,
+           "without a bridge the decoder begins from its states");
+  }
+  if (o.tied) {
+    const bool of_context = o.readout == Readout::context;
+    differ(of_context ? "encoder_width" : "decoder_width", of_context ? n.encoder : n.decoder, "embedding_width",
+           n.embedding, "the output is tied to the embeddings");
+  }
+}
+
+double RnnSeq2Seq::embedding_factor(int64_t width) const {
+  return options_.embedding_scale != 0 ? options_.embedding_scale : std::sqrt(static_cast<double>(width));
+}
+
+RnnSeq2Seq::RnnSeq2Seq(const RnnSeq2SeqOptions& o, nn::Init init) : options_(o), sizes_(o) {
+  check();
+  const Sizes& n = sizes_;
+  const int64_t C = n.encoder, D = n.decoder;  // of contexts, and of the decoder's states
+  nn::RecurrentOptions recurrent{.cell = o.cell, .width = C, .layers = n.encoder_layers, .dropout = o.dropout};
+  recurrent.bidirectional = o.bidirectional;
+  embedding_ = nn::Embedding(o.vocabulary, n.embedding, init);
+  embedding_.factor = embedding_factor(n.embedding);
   if (o.source_vocabulary > 0) {
-    source_embedding_ = nn::Embedding(o.source_vocabulary, W, rng);
-    source_embedding_.factor = embedding_.factor;
+    source_embedding_ = nn::Embedding(o.source_vocabulary, n.source_embedding, init);
+    source_embedding_.factor = embedding_factor(n.source_embedding);
   }
   if (o.encoder == Encoder::recurrent) {
-    encoder_ = nn::Recurrent(W, layers_of(o, o.layers, o.bidirectional), rng);
+    encoder_ = nn::Recurrent(n.source_embedding, recurrent, init);
   } else {
-    attentive_ = AttentiveBlocks(
-        o.self_attentive, {.path = "encoder", .width = W, .bidirectional = o.bidirectional, .dropout = o.dropout}, rng);
-    attentive_out_ = nn::Linear(attentive_.width, W, rng);
+    AttentiveBlocksSetting blocks{.path = "encoder", .width = C, .in = n.source_embedding, .dropout = o.dropout};
+    blocks.bidirectional = o.bidirectional;
+    attentive_ = AttentiveBlocks(o.self_attentive, blocks, init);
+    attentive_out_ = nn::Linear(attentive_.width, C, init);
   }
-  if (o.first_state == FirstState::learned) {
-    first_query_ = nn::Embedding(1, W, rng);
-    first_look_ = nn::Attention({.width = W, .score = nn::Score::scaled, .projections = false}, "decoder.first", rng);
-    for (int64_t i = 0; i < o.layers; ++i) {
-      first_h_.emplace_back(W, W, rng);
-      if (o.cell == nn::Cell::lstm) first_c_.emplace_back(W, W, rng);
-    }
+  make_first_states(init);
+  if (n.decoder_layers > 1) {
+    recurrent.width = D, recurrent.layers = n.decoder_layers - 1, recurrent.bidirectional = false;
+    decoder_ = nn::Recurrent(n.embedding, recurrent, init);
   }
-  if (o.layers > 1) decoder_ = nn::Recurrent(W, layers_of(o, o.layers - 1, false), rng);
-  top_ = nn::RecurrentDirection(o.cell, feeds() ? 2 * W : W, W, rng);
-  if (o.query != Query::none) cross_ = nn::Alignment(o.score, "decoder.cross", W, W, rng);
-  if (o.readout == Readout::both) readout_ = nn::Linear(2 * W, W, rng);
-  if (!o.tied) output_ = nn::Linear(W, o.vocabulary, rng);
+  const int64_t fed = !feeds() ? 0 : o.feed == Feed::attentional ? D : C;
+  top_ = nn::RecurrentDirection(o.cell, (n.decoder_layers > 1 ? D : n.embedding) + fed, D, init);
+  if (o.query != Query::none) cross_ = nn::Alignment(o.score, "decoder.cross", D, C, init);
+  if (o.readout == Readout::both) readout_ = nn::Linear(D + C, D, init);
+  if (!o.tied) output_ = nn::Linear(o.readout == Readout::context ? C : D, o.vocabulary, init);
+}
+
+void RnnSeq2Seq::make_first_states(nn::Init init) {
+  const RnnSeq2SeqOptions& o = options_;
+  const int64_t C = sizes_.encoder, D = sizes_.decoder;
+  const bool learned = o.first_state == FirstState::learned;
+  if (learned) {
+    first_query_ = nn::Embedding(1, C, init);
+    first_look_ = nn::Attention({.width = C, .score = nn::Score::scaled, .projections = false}, "decoder.first", init);
+  }
+  if (!learned && o.bridge == Bridge::none) return;
+  // What an LSTM's c begins from: the mean of states has none.
+  const bool with_c =
+      o.cell == nn::Cell::lstm && o.first_state != FirstState::mean && (learned || o.encoder == Encoder::recurrent);
+  for (int64_t i = 0; i < sizes_.decoder_layers; ++i) {
+    first_h_.emplace_back(C, D, init);
+    if (with_c) first_c_.emplace_back(C, D, init);
+  }
 }
 
 void RnnSeq2Seq::check_length(int64_t tokens) const {
   if (tokens <= options_.max_length) return;
-  refuse("a row of " + std::to_string(tokens) + " tokens came, expected at most " +
-         std::to_string(options_.max_length) + " (max_length)");
+  fail("a row of " + std::to_string(tokens) + " tokens came, expected at most " + std::to_string(options_.max_length) +
+       " (max_length)");
 }
 
 nn::RecurrentOutput RnnSeq2Seq::read(Pass& pass, const Var& x, const Tokens& source) const {
   if (options_.encoder == Encoder::recurrent) return encoder_(pass, x, source.lengths);
   nn::RecurrentOutput out{attentive_out_(pass, attentive_(pass, x, source), nn::Activation::tanh), {}};
-  if (options_.first_state == FirstState::last) {
-    out.last.assign(static_cast<size_t>(options_.layers), {nn::last_of_tokens(pass, out.h, source.lengths), {}});
+  if (options_.first_state == FirstState::last || options_.first_state == FirstState::top) {
+    out.last.push_back({nn::last_of_tokens(pass, out.h, source.lengths), {}});
   }
   return out;
 }
 
 LayerStates RnnSeq2Seq::first_states(Pass& pass, const nn::RecurrentOutput& encoded, const Tokens& source) const {
-  if (options_.first_state == FirstState::last) return encoded.last;
-  const int64_t B = encoded.h.shape(0), W = options_.width;
-  if (options_.first_state == FirstState::mean) {
-    const Var mean = nn::mean_of_tokens(pass, encoded.h, source.lengths);
-    return LayerStates(static_cast<size_t>(options_.layers), {mean, {}});
+  const int64_t B = encoded.h.shape(0);
+  LayerStates seen;  // of the encoder, one for each layer of the decoder or one for all
+  nn::Activation activation = options_.bridge == Bridge::linear ? nn::Activation::none : nn::Activation::tanh;
+  if (options_.first_state == FirstState::last) {
+    seen = encoded.last;
+  } else if (options_.first_state == FirstState::top) {
+    seen.push_back(encoded.last.back());
+  } else if (options_.first_state == FirstState::mean) {
+    seen.push_back({nn::mean_of_tokens(pass, encoded.h, source.lengths), {}});
+  } else {
+    const Var query = first_query_(pass, Tensor::zeros({B, 1}, DType::i32));
+    const Var found = first_look_(pass, query, encoded.h, {AttentionRole::cross, lengths_mask(source)});
+    const Var rows = ops::reshape(pass, found, {B, sizes_.encoder});
+    seen.push_back({rows, rows});
   }
-  const Var query = first_query_(pass, Tensor::zeros({B, 1}, DType::i32));
-  const Var seen =
-      ops::reshape(pass, first_look_(pass, query, encoded.h, {AttentionRole::cross, lengths_mask(source)}), {B, W});
   LayerStates states;
-  for (size_t i = 0; i < first_h_.size(); ++i) {
-    states.push_back({first_h_[i](pass, seen, nn::Activation::tanh), {}});
-    if (!first_c_.empty()) states.back().c = first_c_[i](pass, seen);
+  for (size_t i = 0; i < static_cast<size_t>(sizes_.decoder_layers); ++i) {
+    RecurrentStates state = seen[seen.size() == 1 ? 0 : i];
+    if (!first_h_.empty()) state.h = first_h_[i](pass, state.h, activation);
+    if (first_c_.empty() && !first_h_.empty()) state.c = {};
+    if (!first_c_.empty()) state.c = first_c_[i](pass, state.c);
+    states.push_back(state);
   }
   return states;
 }
@@ -130,7 +199,7 @@ Var RnnSeq2Seq::run(Pass& pass, const Tensor& ids, const Encoded& source, const 
                     LayerStates& states) const {
   const RnnSeq2SeqOptions& o = options_;
   Var x = ops::dropout(pass, embedding_(pass, ids), pass.next_dropout(o.dropout));
-  if (o.layers > 1) {
+  if (sizes_.decoder_layers > 1) {
     const nn::RecurrentOutput below = decoder_(pass, x, {}, std::span(states).first(states.size() - 1));
     std::copy(below.last.begin(), below.last.end(), states.begin());
     x = ops::dropout(pass, below.h, pass.next_dropout(o.dropout));
@@ -185,10 +254,10 @@ nn::State RnnSeq2Seq::begin(Pass& pass, const Tokens& source) const {
 
 Var RnnSeq2Seq::step(Pass& pass, const Tensor& ids, nn::State& state) const {
   check_ids(kName, "ids", ids);
-  const size_t kinds = options_.cell == nn::Cell::lstm ? 2 : 1, layers = static_cast<size_t>(options_.layers);
+  const size_t kinds = options_.cell == nn::Cell::lstm ? 2 : 1, layers = static_cast<size_t>(sizes_.decoder_layers);
   if (state.hidden.size() != kinds * layers || state.cross.empty() != (options_.query == Query::none)) {
-    refuse("the state has " + std::to_string(state.hidden.size()) + " tensors, expected " +
-           std::to_string(kinds * layers) + ", as begin gives them");
+    fail("the state has " + std::to_string(state.hidden.size()) + " tensors, expected " +
+         std::to_string(kinds * layers) + ", as begin gives them");
   }
   check_length(state.length + ids.shape(1));
   Encoded encoded;

@@ -7,8 +7,10 @@
 //                            tanh(W [h ; c] + b) of the last one, as wide as its own states
 //
 // The decoder begins from the encoder's last states, from the mean of all, or from a learned view of all. The last ones
-// of a recurrent encoder are those that each of its layers ends with, in each direction; a self-attentive one has one
-// for all layers of the decoder, that of a row's last token.
+// of a recurrent encoder are those that each of its layers ends with, in each direction, or (top) that its last layer
+// ends with, for all layers of the decoder; a self-attentive one has one for all, that of a row's last token. They go
+// into the decoder as they are, or through a bridge: W h + b, or tanh(W h + b), of each layer's own. A bridge is needed
+// where the encoder's states are not as wide as the decoder's.
 //
 //   query: none      the first state is all the decoder knows of the source
 //          previous  the state before a token looks at the source, and its context goes into the cell with the token
@@ -35,7 +37,8 @@ namespace heed::models {
 
 enum class Encoder : uint8_t { recurrent, self_attentive };
 enum class Query : uint8_t { none, previous, current };
-enum class FirstState : uint8_t { last, mean, learned };
+enum class FirstState : uint8_t { last, mean, learned, top };
+enum class Bridge : uint8_t { none, linear, tanh };
 enum class Feed : uint8_t { context, attentional };
 enum class Readout : uint8_t { state, context, both };
 
@@ -48,8 +51,13 @@ constexpr auto enum_names(Query) {
       {{"none", Query::none}, {"previous", Query::previous}, {"current", Query::current}});
 }
 constexpr auto enum_names(FirstState) {
-  return std::to_array<EnumName<FirstState>>(
-      {{"last", FirstState::last}, {"mean", FirstState::mean}, {"learned", FirstState::learned}});
+  return std::to_array<EnumName<FirstState>>({{"last", FirstState::last},
+                                              {"mean", FirstState::mean},
+                                              {"learned", FirstState::learned},
+                                              {"top", FirstState::top}});
+}
+constexpr auto enum_names(Bridge) {
+  return std::to_array<EnumName<Bridge>>({{"none", Bridge::none}, {"linear", Bridge::linear}, {"tanh", Bridge::tanh}});
 }
 constexpr auto enum_names(Feed) {
   return std::to_array<EnumName<Feed>>({{"context", Feed::context}, {"attentional", Feed::attentional}});
@@ -66,9 +74,15 @@ struct RnnSeq2SeqOptions {
   AttentiveBlocksOptions self_attentive{};  // of such an encoder
   nn::Cell cell{nn::Cell::gru};             // of the decoder and of a recurrent encoder
   int64_t width{256};                       // of embeddings, of the encoder's states, and of the decoder's
-  int64_t layers{1};         // of the decoder, the last is the one that looks, and of a recurrent encoder
-  bool bidirectional{true};  // recurrent layers of the encoder: each direction makes one half of their states
+  int64_t layers{1};  // of the decoder, the last is the one that looks, and of a recurrent encoder
+  // Widths and layers of the parts, where they differ; 0: width and layers.
+  int64_t embedding_width{0}, source_embedding_width{0};
+  int64_t encoder_width{0}, encoder_layers{0};
+  int64_t decoder_width{0}, decoder_layers{0};
+  double embedding_scale{0};  // 0: the root of an embedding's width
+  bool bidirectional{true};   // recurrent layers of the encoder: each direction makes one half of their states
   FirstState first_state{FirstState::last};
+  Bridge bridge{Bridge::none};  // between the encoder's states and the decoder's first; learned has its own
   Query query{Query::previous};
   nn::Score score{nn::Score::additive};
   bool input_feeding{false};  // of query: current; previous always feeds its context
@@ -89,13 +103,22 @@ struct RnnSeq2SeqOptions {
     field("cell", o.cell, "rnn, gru or lstm: of the decoder and of a recurrent encoder");
     field("width", o.width, "of embeddings and states", Range::at_least(1));
     field("layers", o.layers, "of the decoder and of a recurrent encoder", Range::at_least(1));
+    field("embedding_width", o.embedding_width, "of the target's embeddings; 0: width", Range::at_least(0));
+    field("source_embedding_width", o.source_embedding_width, "of the source's embeddings; 0: width",
+          Range::at_least(0));
+    field("encoder_width", o.encoder_width, "of the encoder's states; 0: width", Range::at_least(0));
+    field("encoder_layers", o.encoder_layers, "of a recurrent encoder; 0: layers", Range::at_least(0));
+    field("decoder_width", o.decoder_width, "of the decoder's states; 0: width", Range::at_least(0));
+    field("decoder_layers", o.decoder_layers, "of the decoder; 0: layers", Range::at_least(0));
+    field("embedding_scale", o.embedding_scale, "factor of embeddings; 0: the root of their width");
     field("bidirectional", o.bidirectional, "the encoder's recurrent layers read in both directions");
     field("first_state", o.first_state, "what the decoder begins from");
+    field("bridge", o.bridge, "between the encoder's states and the decoder's first ones");
     field("query", o.query, "which state looks at the source; none: a fixed context");
     field("score", o.score, "of attention");
     field("input_feeding", o.input_feeding, "what a state has found goes into the next cell, for query current");
     if (o.input_feeding) field("feed", o.feed, "what goes there: the context, or what is read out of both");
-    field("readout", o.readout, "what the next token is told from");
+    field("readout", o.readout, "what the next token is predicted from");
     field("tied", o.tied, "output projection and embeddings are one matrix");
     field("dropout", o.dropout, "of embeddings, between layers, and of what is read out", Range::from_below(0, 1));
     field("max_length", o.max_length, "of a source or target", Range::at_least(1));
@@ -104,13 +127,13 @@ struct RnnSeq2SeqOptions {
 
 class RnnSeq2Seq {
  public:
-  RnnSeq2Seq(const RnnSeq2SeqOptions&, Rng& rng);  // throws Error where options do not fit each other
+  RnnSeq2Seq(const RnnSeq2SeqOptions&, nn::Init init);  // throws Error where options do not fit each other
 
   const RnnSeq2SeqOptions& options() const { return options_; }
 
   // What the decoder gets of a source.
   struct Encoded {
-    Var states{}, keys{};     // [B,S,width]; keys: what scores read of them, where there is attention
+    Var states{}, keys{};     // [B,S,encoder width]; keys: what scores read of them, where there is attention
     nn::LayerStates begin{};  // of each layer of the decoder
   };
   Encoded encode(nn::Pass&, const Tokens& source) const;
@@ -131,7 +154,17 @@ class RnnSeq2Seq {
   }
 
  private:
+  // The options with no zeros left in widths and layers.
+  struct Sizes {
+    explicit Sizes(const RnnSeq2SeqOptions&);
+    int64_t embedding, source_embedding;
+    int64_t encoder, encoder_layers;
+    int64_t decoder, decoder_layers;
+  };
+  void check() const;
+  void make_first_states(nn::Init init);
   bool feeds() const { return options_.query == Query::previous || options_.input_feeding; }
+  double embedding_factor(int64_t width) const;
   // The encoder's states, and the last ones, where the decoder begins from them.
   nn::RecurrentOutput read(nn::Pass&, const Var& x, const Tokens& source) const;
   nn::LayerStates first_states(nn::Pass&, const nn::RecurrentOutput&, const Tokens& source) const;
@@ -140,13 +173,14 @@ class RnnSeq2Seq {
   void check_length(int64_t tokens) const;
 
   RnnSeq2SeqOptions options_;
+  Sizes sizes_;
   nn::Embedding embedding_, source_embedding_;
   nn::Recurrent encoder_;
   AttentiveBlocks attentive_;  // in its place
-  nn::Linear attentive_out_;   // [h ; c] as wide as the decoder's states
+  nn::Linear attentive_out_;   // [h ; c] as wide as the encoder's states are to be
   nn::Embedding first_query_;  // [1,width], of a learned first state
   nn::Attention first_look_;
-  std::vector<nn::Linear> first_h_, first_c_;  // one a layer
+  std::vector<nn::Linear> first_h_, first_c_;  // of a learned first state or a bridge: one a layer of the decoder
   nn::Recurrent decoder_;                      // the layers below the last
   nn::RecurrentDirection top_;
   nn::Alignment cross_;

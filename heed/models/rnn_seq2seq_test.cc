@@ -21,7 +21,8 @@ using testing::Batch, testing::columns_of, testing::deviation, testing::label, t
 // That follow each other there and back, through the longest way: each token of source and target, each layer, with
 // sums over inputs and states (8), gates (16), keys (4) and scores (4); the readout and the output.
 double additions_of(const RnnSeq2SeqOptions& o, int64_t S, int64_t T) {
-  const double decoder = 2.0 * static_cast<double>((S + T) * o.layers) * (8 + 4 + 16 + 8 + 10) + 60;
+  const int64_t layers = std::max({o.layers, o.encoder_layers, o.decoder_layers});
+  const double decoder = 2.0 * static_cast<double>((S + T) * layers) * (8 + 4 + 16 + 8 + 10) + 60;
   const double fed = o.feed == Feed::attentional ? 2.0 * static_cast<double>(T) * (8 + 4 + 10) : 0;
   if (o.encoder == Encoder::recurrent) return decoder + fed;
   // Each token and block of an encoder whose states attend, as in the test of self_attentive.
@@ -36,9 +37,12 @@ class RnnSeq2SeqVariant : public ::testing::TestWithParam<RnnSeq2SeqOptions> {
   RnnSeq2Seq model{GetParam(), rng};
   ParameterStore store{model};
   void SetUp() override { testing::scatter(store, 21); }
+  void expect_exact_gradients();
+  void expect_steps_like_the_whole();
+  void expect_the_same_from_a_folder();
 };
 
-TEST_P(RnnSeq2SeqVariant, HasExactGradients) {
+void RnnSeq2SeqVariant::expect_exact_gradients() {
   const RnnSeq2SeqOptions options = GetParam();
   const Batch batch(options, 2, 4, 3, rng);
   const auto make = [&] {
@@ -52,7 +56,7 @@ TEST_P(RnnSeq2SeqVariant, HasExactGradients) {
   testing::check_layer(make, {}, use, {.training = true, .additions = additions, .seed = 13});
 }
 
-TEST_P(RnnSeq2SeqVariant, StepsGiveTheLogitsOfTheWhole) {
+void RnnSeq2SeqVariant::expect_steps_like_the_whole() {
   constexpr int64_t T = 9;
   const Batch batch(GetParam(), 3, 6, T, rng);
   const Tensor whole = run(model, pass, batch).value();
@@ -65,6 +69,10 @@ TEST_P(RnnSeq2SeqVariant, StepsGiveTheLogitsOfTheWhole) {
   }
   EXPECT_EQ(state.length, T);
 }
+
+TEST_P(RnnSeq2SeqVariant, HasExactGradients) { expect_exact_gradients(); }
+TEST_P(RnnSeq2SeqVariant, StepsGiveTheLogitsOfTheWhole) { expect_steps_like_the_whole(); }
+TEST_P(RnnSeq2SeqVariant, ComesBackFromItsFolder) { expect_the_same_from_a_folder(); }
 
 TEST_P(RnnSeq2SeqVariant, ReorderedHypothesesGoOn) {
   const Batch batch(GetParam(), 3, 5, 4, rng);
@@ -177,13 +185,9 @@ TEST_P(RnnSeq2SeqVariant, EachAttentionCanBeSwitchedOff) {
   }
 }
 
-TEST_P(RnnSeq2SeqVariant, ComesBackFromItsFolder) {
-  heed::testing::TemporaryFolder folder;
-  ModelOptions options;
-  options.family = Family::rnn_seq2seq, options.rnn_seq2seq = GetParam();
-  const auto made = make_model(options, 5);
-  save_model(*made, folder.file("model"));
-  const auto loaded = load_model(folder.file("model"));
+void RnnSeq2SeqVariant::expect_the_same_from_a_folder() {
+  const auto made = make_model(GetParam(), 5);
+  const auto loaded = testing::saved_and_loaded(*made);
   EXPECT_EQ(loaded->task(), Task::translate);
   const Batch batch(GetParam(), 2, 4, 3, rng);
   EXPECT_TRUE(same_bits(loaded->logits(pass, batch.source, batch.target).value(),
@@ -192,6 +196,35 @@ TEST_P(RnnSeq2SeqVariant, ComesBackFromItsFolder) {
 
 INSTANTIATE_TEST_SUITE_P(All, RnnSeq2SeqVariant, ::testing::ValuesIn(testing::every_rnn_seq2seq()),
                          [](const auto& one) { return std::to_string(one.index) + "_" + name_of(one.param); });
+
+class RnnSeq2SeqOfParts : public RnnSeq2SeqVariant {};
+
+TEST_P(RnnSeq2SeqOfParts, HasExactGradients) { expect_exact_gradients(); }
+TEST_P(RnnSeq2SeqOfParts, StepsGiveTheLogitsOfTheWhole) { expect_steps_like_the_whole(); }
+TEST_P(RnnSeq2SeqOfParts, ComesBackFromItsFolder) { expect_the_same_from_a_folder(); }
+
+INSTANTIATE_TEST_SUITE_P(All, RnnSeq2SeqOfParts, ::testing::ValuesIn(testing::every_rnn_of_parts()),
+                         [](const auto& one) { return std::to_string(one.index) + "_" + name_of(one.param); });
+
+TEST(RnnSeq2Seq, HasTheShapesOfItsParts) {
+  RnnSeq2SeqOptions o{.vocabulary = 7, .source_vocabulary = 9, .cell = nn::Cell::lstm, .query = Query::previous};
+  o.embedding_width = 5, o.source_embedding_width = 3, o.encoder_width = 6, o.decoder_width = 4;
+  o.encoder_layers = 3, o.decoder_layers = 2, o.first_state = FirstState::top, o.bridge = Bridge::linear;
+  RnnSeq2Seq model(o, nn::Init::none());
+  const ParameterStore store(model, {.gradients = false});
+  const auto shape = [&](const char* name) { return to_string(store.find(name)->value.shape()); };
+  EXPECT_EQ(shape("embedding.weight"), "[7, 5]");
+  EXPECT_EQ(shape("source_embedding.weight"), "[9, 3]");
+  EXPECT_EQ(shape("encoder.layers.0.forward.w_ih"), "[12, 3]");
+  EXPECT_EQ(shape("encoder.layers.2.backward.w_ih"), "[12, 6]");
+  EXPECT_EQ(shape("first_h.1.weight"), "[4, 6]");
+  EXPECT_EQ(shape("first_c.0.weight"), "[4, 6]");
+  EXPECT_EQ(shape("decoder.layers.0.forward.w_ih"), "[16, 5]");
+  EXPECT_EQ(shape("decoder_top.w_ih"), "[16, 10]");
+  EXPECT_EQ(shape("cross.key.weight"), "[4, 6]");
+  EXPECT_EQ(shape("readout.weight"), "[4, 10]");
+  EXPECT_EQ(shape("output.weight"), "[7, 4]");
+}
 
 // What the dot model looks with is parameter-free attention: queries are the decoder's states, keys and values the
 // encoder's, and the scale is 1.
@@ -353,6 +386,25 @@ TEST(RnnSeq2Seq, SaysWhatDoesNotFit) {
             }),
             "rnn_seq2seq: feed is attentional, expected context where readout is not both: nothing is read out of both "
             "to be fed");
+  EXPECT_EQ(
+      made([](auto& o) { o.source_embedding_width = 3; }),
+      "rnn_seq2seq: source_embedding_width is 3, expected 4 as embedding_width is: source and target share a table "
+      "where source_vocabulary is 0");
+  EXPECT_EQ(made([](auto& o) { o.decoder_width = 6; }),
+            "rnn_seq2seq: encoder_width is 4, expected 6 as decoder_width is: without a bridge the decoder begins from "
+            "its states");
+  EXPECT_EQ(
+      made([](auto& o) { o.decoder_layers = 2; }),
+      "rnn_seq2seq: encoder_layers is 1, expected 2 as decoder_layers is: with first_state last each layer begins "
+      "from its own; top is the encoder's last layer for all");
+  EXPECT_EQ(made([](auto& o) { o.tied = true, o.embedding_width = o.source_embedding_width = 6; }),
+            "rnn_seq2seq: decoder_width is 4, expected 6 as embedding_width is: the output is tied to the embeddings");
+  EXPECT_EQ(made([](auto& o) { o.first_state = FirstState::learned, o.bridge = Bridge::tanh; }),
+            "rnn_seq2seq: bridge is on, expected none where first_state is learned, which has projections of its own");
+  EXPECT_EQ(made([](auto& o) { o.encoder = Encoder::self_attentive, o.encoder_layers = 2; }),
+            "rnn_seq2seq: encoder_layers is 2, expected 0 for a self_attentive encoder, which has blocks");
+  EXPECT_EQ(made([](auto& o) { o.decoder_width = 6, o.bridge = Bridge::tanh, o.score = nn::Score::dot; }),
+            "attention 'decoder.cross': source_width is 4, expected 6 for a dot product with the queries");
   EXPECT_EQ(made([](auto& o) { o.encoder = Encoder::self_attentive, o.self_attentive.blocks = 0; }),
             "rnn_seq2seq: self_attentive.blocks is 0, expected an integer >= 1");
   EXPECT_EQ(made([](auto& o) {

@@ -9,30 +9,34 @@ using nn::Pass;
 
 constexpr const char* kName = "self_attentive";
 
-[[noreturn]] void refuse(const std::string& what) { throw Error(std::string(kName) + ": " + what); }
+[[noreturn]] void fail(const std::string& what) { throw Error(std::string(kName) + ": " + what); }
 
 }  // namespace
 
-SelfAttentive::SelfAttentive(const SelfAttentiveOptions& o, Rng& rng) : options_(o) {
+SelfAttentive::SelfAttentive(const SelfAttentiveOptions& o, nn::Init init) : options_(o) {
   check_fields(kName, o);
-  if (o.vocabulary < 1) refuse("vocabulary is " + std::to_string(o.vocabulary) + ", expected 1 or more");
-  if (o.outputs < 1) refuse("outputs is " + std::to_string(o.outputs) + ", expected 1 or more");
-  embedding_ = nn::Embedding(o.vocabulary, o.width, rng);
+  if (o.vocabulary < 1) fail("vocabulary is " + std::to_string(o.vocabulary) + ", expected 1 or more");
+  if (o.outputs < 1) fail("outputs is " + std::to_string(o.outputs) + ", expected 1 or more");
+  embedding_ = nn::Embedding(o.vocabulary, o.width, init);
   embedding_.factor = std::sqrt(static_cast<double>(o.width));
   blocks_ = AttentiveBlocks(
-      o.layers, {.path = "blocks", .width = o.width, .bidirectional = o.bidirectional, .dropout = o.dropout}, rng);
-  output_ = nn::Linear(blocks_.width, o.outputs, rng);
+      o.layers, {.path = "blocks", .width = o.width, .bidirectional = o.bidirectional, .dropout = o.dropout}, init);
+  output_ = nn::Linear(blocks_.width, o.outputs, init);
 }
 
-Var SelfAttentive::logits(Pass& pass, const Tokens& source) const {
+Var SelfAttentive::states(Pass& pass, const Tokens& source) const {
   check_ids(kName, "source", source.ids);
   const int64_t S = source.ids.shape(1);
   if (S > options_.max_length) {
-    refuse("a row of " + std::to_string(S) + " tokens came, expected at most " + std::to_string(options_.max_length) +
-           " (max_length)");
+    fail("a row of " + std::to_string(S) + " tokens came, expected at most " + std::to_string(options_.max_length) +
+         " (max_length)");
   }
   const Var embedded = ops::dropout(pass, embedding_(pass, source.ids), pass.next_dropout(options_.dropout));
-  const Var x = blocks_(pass, embedded, source);
+  return blocks_(pass, embedded, source);
+}
+
+Var SelfAttentive::logits(Pass& pass, const Tokens& source) const {
+  const Var x = states(pass, source);
   if (options_.head == SelfAttentiveHead::tags) return output_(pass, x);
   const Var mean = nn::mean_of_tokens(pass, x, source.lengths);
   return ops::reshape(pass, output_(pass, mean), {x.shape(0), 1, options_.outputs});

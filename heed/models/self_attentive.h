@@ -41,11 +41,13 @@ struct SelfAttentiveOptions {
 
 class SelfAttentive {
  public:
-  SelfAttentive(const SelfAttentiveOptions&, Rng& rng);  // throws Error where options do not fit each other
+  SelfAttentive(const SelfAttentiveOptions&, nn::Init init);  // throws Error where options do not fit each other
 
   const SelfAttentiveOptions& options() const { return options_; }
   // [B,S,tags], or [B,1,classes].
   Var logits(nn::Pass&, const Tokens& source) const;
+  // The last block's [B,S,width], which those are made of.
+  Var states(nn::Pass&, const Tokens& source) const;
 
   void visit(auto&& each) { each("embedding", embedding_), each("blocks", blocks_.blocks), each("output", output_); }
 

@@ -95,12 +95,8 @@ TEST_P(SelfAttentiveVariant, TellsAnObserverOfEachBlock) {
 }
 
 TEST_P(SelfAttentiveVariant, ComesBackFromItsFolder) {
-  heed::testing::TemporaryFolder folder;
-  ModelOptions options;
-  options.family = Family::self_attentive, options.self_attentive = GetParam();
-  const auto made = make_model(options, 5);
-  save_model(*made, folder.file("model"));
-  const auto loaded = load_model(folder.file("model"));
+  const auto made = make_model(GetParam(), 5);
+  const auto loaded = testing::saved_and_loaded(*made);
   EXPECT_EQ(loaded->task(), GetParam().head == SelfAttentiveHead::tags ? Task::tag : Task::classify);
   const Source batch(GetParam(), 2, 4, rng);
   EXPECT_TRUE(same_bits(loaded->logits(pass, batch.source, {}).value(), made->logits(pass, batch.source, {}).value()));

@@ -3,6 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/testing.h"
+#include "heed/io/config.h"
+#include "heed/models/model.h"
 #include "heed/models/transformer.h"
 #include "heed/nn/testing.h"
 
@@ -36,10 +39,32 @@ std::string label(E value) {
 
 inline std::string name_of(const TransformerOptions& o) {
   std::string text = label(o.kind) + "_norm_" + label(o.norm) + "_" + label(o.positions);
-  text += std::string(o.rms ? "_rms" : "") + (o.gelu ? "_gelu" : "") + (o.tied ? "_tied" : "");
+  text += std::string(o.rms ? "_rms" : "") + "_" + label(o.activation) + (o.tied ? "_tied" : "");
   text += std::string(o.outputs ? "_outputs" : "") + (o.kv_heads ? "_grouped" : "");
+  text += std::string(o.gated ? "_gated" : "") + (o.bias ? "" : "_no_bias") + (o.embedding_norm ? "_normed" : "");
+  text += std::string(o.head_width ? "_head_width" : "") + (o.token_types ? "_types" : "");
+  text += std::string(o.first_position ? "_from" : "") + (o.embedding_scale != 0 ? "_scale" : "");
+  if (o.output_bias != OutputBias::if_untied) text += "_output_bias_" + label(o.output_bias);
   std::replace(text.begin(), text.end(), '-', '_');
   return text;
+}
+
+// The options that well-known models have and heed's own do not, in turn.
+inline TransformerOptions with_more(TransformerOptions o, int turn) {
+  constexpr nn::Activation kSmooth[] = {nn::Activation::silu, nn::Activation::gelu_tanh, nn::Activation::gelu};
+  o.activation = kSmooth[turn % 3];
+  o.gated = turn % 2 == 0;
+  o.bias = turn / 2 % 2 == 0;
+  o.embedding_norm = turn / 3 % 2 == 0;
+  o.norm_eps = 1e-2;
+  o.rotary_base = 100;
+  if (turn % 3 != 1) o.head_width = 6;
+  if (turn % 3 == 0) o.embedding_scale = 1.5;
+  if (turn % 2 == 1 && o.kind != TransformerKind::decoder) o.token_types = 2;
+  o.output_bias = static_cast<OutputBias>(turn % 3);
+  o.sinusoid_layout = nn::SinusoidLayout::halves;
+  if (o.positions == Positions::sinusoid || o.positions == Positions::learned) o.first_position = 1 + turn % 3;
+  return o;
 }
 
 // Every kind of model, order of norms and kind of positions; the other options take turns, each with each of these.
@@ -52,12 +77,13 @@ inline std::vector<TransformerOptions> every_kind() {
         TransformerOptions o = shrunken(kind.value, positions.value, norm.value);
         ++turn;
         o.rms = turn % 2 == 0;
-        o.gelu = turn / 2 % 2 == 0;
+        o.activation = turn / 2 % 2 == 0 ? nn::Activation::gelu : nn::Activation::relu;
         o.tied = turn % 3 != 0;
         if (turn % 4 == 1) o.kv_heads = 1;
         if (kind.value == TransformerKind::encoder && turn % 5 != 0) o.outputs = 3;
         if (kind.value == TransformerKind::encoder_decoder && turn % 3 == 1) o.source_vocabulary = kSourceVocabulary;
         all.push_back(o);
+        all.push_back(with_more(o, turn));
       }
     }
   }
@@ -75,6 +101,9 @@ struct Batch {
   template <class Options>
   Batch(const Options& o, int64_t B, int64_t S, int64_t T, Rng& rng) {
     source.ids = draw_tokens({B, S}, o.source_vocabulary ? o.source_vocabulary : o.vocabulary, rng);
+    if constexpr (requires { o.token_types; }) {
+      if (o.token_types > 0) source.types = draw_tokens({B, S}, o.token_types, rng);
+    }
     target.ids = draw_tokens({B, T}, o.vocabulary, rng);
     for (int64_t b = 0; b < B; ++b) {
       source_lengths.push_back(std::max<int64_t>(1, S - b));
@@ -93,6 +122,7 @@ struct Batch {
 // What the model gives for a batch: logits, or the states of an encoder alone.
 inline Var run(const Transformer& model, nn::Pass& pass, const Batch& batch) {
   const TransformerKind kind = model.options().kind;
+  if (model.options().outputs > 0) return model.tag(pass, batch.source);
   const Var memory = kind == TransformerKind::decoder ? Var() : model.encode(pass, batch.source);
   return kind == TransformerKind::encoder ? memory : model.decode(pass, batch.target, memory, batch.source);
 }
@@ -121,6 +151,18 @@ inline Tensor with_padding(const Tensor& ids, int64_t more) {
     std::copy_n(ids.data<int32_t>() + b * T, T, wider.data<int32_t>() + b * (T + more));
   }
   return wider;
+}
+
+// The same model by way of its two files.
+inline std::unique_ptr<Model> saved_and_loaded(const Model& model) {
+  const heed::testing::TemporaryFolder folder;
+  io::write_config(folder.file("config"), model.options());
+  save_parameters(model.parameters(), folder.file("parameters"));
+  ModelOptions options;
+  io::read_config(folder.file("config"), options);
+  auto loaded = make_unfilled_model(options);
+  load_parameters(folder.file("parameters"), loaded->parameters());
+  return loaded;
 }
 
 }  // namespace heed::models::testing

@@ -1,5 +1,5 @@
 #pragma once
-// What models are given: token ids, and how many of each row are real.
+// What models are given: token ids, how many of each row are real, and what type each token is of.
 #include <span>
 #include <string>
 
@@ -12,6 +12,7 @@ namespace heed::models {
 struct Tokens {
   Tensor ids{};
   std::span<const int64_t> lengths{};  // empty: all of them
+  Tensor types{};                      // [B,S], for models with token types (BERT's segments); empty: all 0
 };
 
 // The real ones are seen, the others not.

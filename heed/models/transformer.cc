@@ -1,7 +1,5 @@
 #include "heed/models/transformer.h"
 
-#include <cmath>
-
 #include "heed/base/error.h"
 
 namespace heed::models {
@@ -10,16 +8,19 @@ namespace {
 using nn::AttentionRole;
 using nn::Pass;
 
-[[noreturn]] void refuse(const std::string& what) { throw Error("transformer: " + what); }
+[[noreturn]] void fail(const std::string& what) { throw Error("transformer: " + what); }
 
 void check(const TransformerOptions& o) {
   check_fields("transformer", o);
-  if (o.vocabulary < 1) refuse("vocabulary is " + std::to_string(o.vocabulary) + ", expected 1 or more");
-  if (o.width % o.heads != 0) {
-    refuse("width is " + std::to_string(o.width) + ", expected a multiple of heads (" + std::to_string(o.heads) + ")");
+  if (o.vocabulary < 1) fail("vocabulary is " + std::to_string(o.vocabulary) + ", expected 1 or more");
+  if (o.head_width == 0 && o.width % o.heads != 0) {
+    fail("width is " + std::to_string(o.width) + ", expected a multiple of heads (" + std::to_string(o.heads) + ")");
   }
   if (o.outputs > 0 && o.kind != TransformerKind::encoder) {
-    refuse("outputs is " + std::to_string(o.outputs) + ", expected 0 where there is a decoder");
+    fail("outputs is " + std::to_string(o.outputs) + ", expected 0 where there is a decoder");
+  }
+  if (o.token_types > 0 && o.kind == TransformerKind::decoder) {
+    fail("token_types is " + std::to_string(o.token_types) + ", expected 0 where there is no encoder");
   }
 }
 
@@ -28,38 +29,41 @@ nn::AttentionOptions attention_options(const TransformerOptions& o, bool cross) 
   a.rotary = o.positions == Positions::rotary && !cross;
   a.alibi = o.positions == Positions::alibi && !cross;
   a.positions = o.max_length;
+  a.key_width = a.value_width = o.head_width;
+  a.rotary_base = o.rotary_base;
+  a.bias = o.bias;
   return a;
+}
+
+nn::Norm norm_of(const TransformerOptions& o) { return nn::Norm(o.width, o.norm_kind(), o.norm_eps); }
+
+void check_types(const Tokens& tokens, int64_t token_types) {
+  if (!tokens.types) return;
+  if (token_types == 0) fail("types came, expected none for a model without token types");
+  if (tokens.types.shape() != tokens.ids.shape() || tokens.types.dtype() != DType::i32) {
+    fail("types has shape " + to_string(tokens.types.shape()) + " in " + name_of(tokens.types.dtype()) + ", expected " +
+         to_string(tokens.ids.shape()) + " in i32, as the ids have");
+  }
 }
 
 }  // namespace
 
-TransformerOptions TransformerOptions::preset(const std::string& name, int64_t vocabulary) {
-  TransformerOptions o;
-  o.vocabulary = vocabulary;
-  if (name == "tiny") {
-    o.width = 128, o.heads = 4, o.inner = 512, o.encoder_layers = o.decoder_layers = 2;
-  } else if (name == "small") {
-    o.width = 256, o.heads = 4, o.inner = 1024, o.encoder_layers = o.decoder_layers = 3;
-  } else if (name == "base") {
-    o.width = 512, o.heads = 8, o.inner = 2048, o.encoder_layers = o.decoder_layers = 6;
-    o.norm = NormPlace::after;
-  } else {
-    refuse("preset is '" + name + "', expected tiny, small or base");
-  }
-  return o;
-}
-
-TransformerLayer::TransformerLayer(const TransformerOptions& o, const std::string& path, bool with_cross, Rng& rng)
-    : self(attention_options(o, false), path + ".self", rng),
-      feed_forward(o.width, o.inner, o.gelu ? nn::Activation::gelu : nn::Activation::relu, o.dropout, rng),
+TransformerLayer::TransformerLayer(const TransformerOptions& o, const std::string& path, bool with_cross, nn::Init init)
+    : self(attention_options(o, false), path + ".self", init),
+      feed_forward({.width = o.width,
+                    .inner = o.inner,
+                    .activation = o.activation,
+                    .gated = o.gated,
+                    .bias = o.bias,
+                    .dropout = o.dropout},
+                   init),
       norm_place(o.norm),
       dropout(o.dropout) {
-  const nn::NormKind kind = o.rms ? nn::NormKind::rms : nn::NormKind::layer;
-  norm_self = nn::Norm(o.width, kind);
-  norm_feed_forward = nn::Norm(o.width, kind);
+  norm_self = norm_of(o);
+  norm_feed_forward = norm_of(o);
   if (!with_cross) return;
-  cross = nn::Attention(attention_options(o, true), path + ".cross", rng);
-  norm_cross = nn::Norm(o.width, kind);
+  cross = nn::Attention(attention_options(o, true), path + ".cross", init);
+  norm_cross = norm_of(o);
 }
 
 template <class Part>
@@ -90,81 +94,117 @@ Var TransformerLayer::step(Pass& pass, const Var& x, nn::KvCache& past, const Ca
       [&](const Var& y) { return cross.step(pass, y, *source.cache, source.call); });
 }
 
-Transformer::Transformer(const TransformerOptions& o, Rng& rng) : options_(o) {
+Transformer::Transformer(const TransformerOptions& o, nn::Init init) : options_(o) {
   check(o);
   const bool encodes = o.kind != TransformerKind::decoder, decodes = o.kind != TransformerKind::encoder;
-  const nn::NormKind norm_kind = o.rms ? nn::NormKind::rms : nn::NormKind::layer;
-  embedding_ = nn::Embedding(o.vocabulary, o.width, rng);
-  embedding_.factor = std::sqrt(static_cast<double>(o.width));
+  embedding_ = nn::Embedding(o.vocabulary, o.width, init);
+  embedding_.factor = o.embedding_factor();
   if (encodes && decodes && o.source_vocabulary > 0) {
-    source_embedding_ = nn::Embedding(o.source_vocabulary, o.width, rng);
+    source_embedding_ = nn::Embedding(o.source_vocabulary, o.width, init);
     source_embedding_.factor = embedding_.factor;
   }
   if (o.positions == Positions::learned) {
-    positions_ = nn::Embedding(o.max_length, o.width, rng);
-    if (encodes && decodes) source_positions_ = nn::Embedding(o.max_length, o.width, rng);
+    const int64_t rows = o.first_position + o.max_length;
+    positions_ = nn::Embedding(rows, o.width, init);
+    if (encodes && decodes) source_positions_ = nn::Embedding(rows, o.width, init);
   }
-  if (o.positions == Positions::sinusoid) sinusoids_ = nn::sinusoids(o.max_length, o.width);
+  if (o.positions == Positions::sinusoid) {
+    sinusoids_ =
+        nn::sinusoids(o.max_length, o.width, {.layout = o.sinusoid_layout, .first_position = o.first_position});
+  }
+  if (o.token_types > 0) token_types_ = nn::Embedding(o.token_types, o.width, init);
+  if (o.embedding_norm) embedding_norm_ = norm_of(o);
+  if (o.embedding_norm && encodes && decodes) source_embedding_norm_ = norm_of(o);
   for (int64_t i = 0; encodes && i < o.encoder_layers; ++i) {
-    encoder_.emplace_back(o, "encoder." + std::to_string(i), false, rng);
+    encoder_.emplace_back(o, "encoder." + std::to_string(i), false, init);
   }
   for (int64_t i = 0; decodes && i < o.decoder_layers; ++i) {
-    decoder_.emplace_back(o, "decoder." + std::to_string(i), encodes, rng);
+    decoder_.emplace_back(o, "decoder." + std::to_string(i), encodes, init);
   }
-  if (o.norm == NormPlace::before && encodes) encoder_norm_ = nn::Norm(o.width, norm_kind);
-  if (o.norm == NormPlace::before && decodes) decoder_norm_ = nn::Norm(o.width, norm_kind);
-  if (decodes && !o.tied) output_ = nn::Linear(o.width, o.vocabulary, rng);
-  if (!decodes && o.outputs > 0) output_ = nn::Linear(o.width, o.outputs, rng);
+  if (o.norm == NormPlace::before && encodes) encoder_norm_ = norm_of(o);
+  if (o.norm == NormPlace::before && decodes) decoder_norm_ = norm_of(o);
+  const bool tied = decodes && o.tied;
+  const bool output_bias = o.output_bias == OutputBias::always || (o.output_bias == OutputBias::if_untied && !tied);
+  if (decodes && !tied) output_ = nn::Linear(o.width, o.vocabulary, init, output_bias);
+  if (!decodes && o.outputs > 0) output_ = nn::Linear(o.width, o.outputs, init, output_bias);
+  if (tied && output_bias) output_.bias = init.constant({o.vocabulary}, 0);
 }
 
-Var Transformer::embed(Pass& pass, const nn::Embedding& table, const nn::Embedding& positions, const Tensor& ids,
-                       int64_t position) const {
-  const int64_t length = ids.shape(1);
-  if (position + length > options_.max_length && options_.positions != Positions::none &&
-      options_.positions != Positions::alibi) {
-    refuse("a row of " + std::to_string(position + length) + " tokens came, expected at most " +
-           std::to_string(options_.max_length) + " (max_length)");
+Var Transformer::add_positions(Pass& pass, const Var& x, const nn::Embedding& table, int64_t position) const {
+  const TransformerOptions& o = options_;
+  const int64_t length = x.shape(1);
+  if (position + length > o.max_length && o.positions != Positions::none && o.positions != Positions::alibi) {
+    fail("a row of " + std::to_string(position + length) + " tokens came, expected at most " +
+         std::to_string(o.max_length) + " (max_length)");
   }
-  Var x = table(pass, ids);
-  if (options_.positions == Positions::sinusoid) {
+  if (o.positions == Positions::sinusoid) {
     const Tensor rows = sinusoids_.slice(position, length);
-    x = ops::add_row(pass, x, x.dtype() == rows.dtype() ? rows : rows.converted(x.dtype()));
-  } else if (options_.positions == Positions::learned) {
-    x = ops::add_row(pass, x, ops::rows(pass, pass.use(positions.weight), position, length));
+    return ops::add_row(pass, x, x.dtype() == rows.dtype() ? rows : rows.converted(x.dtype()));
   }
+  if (o.positions != Positions::learned) return x;
+  return ops::add_row(pass, x, ops::rows(pass, pass.use(table.weight), o.first_position + position, length));
+}
+
+Var Transformer::embed_source(Pass& pass, const Tokens& source) const {
+  const bool shared = options_.kind == TransformerKind::encoder;  // what there is one of, the encoder has
+  const nn::Embedding& table = source_embedding_.weight.value ? source_embedding_ : embedding_;
+  Var x = add_positions(pass, table(pass, source.ids), shared ? positions_ : source_positions_, 0);
+  if (options_.token_types > 0) {
+    const Tensor types = source.types ? source.types : Tensor::zeros(source.ids.shape(), DType::i32);
+    x = ops::add(pass, x, token_types_(pass, types));
+  }
+  if (options_.embedding_norm) x = (shared ? embedding_norm_ : source_embedding_norm_)(pass, x);
   return ops::dropout(pass, x, pass.next_dropout(options_.dropout));
 }
 
-Var Transformer::encode(Pass& pass, const Tokens& source) const {
-  if (options_.kind == TransformerKind::decoder) refuse("encode was called, expected a model with an encoder");
-  check_ids("transformer", "source", source.ids);
-  const nn::Embedding& table = source_embedding_.weight.value ? source_embedding_ : embedding_;
-  const nn::Embedding& positions = source_positions_.weight.value ? source_positions_ : positions_;
-  Var x = embed(pass, table, positions, source.ids, 0);
-  const nn::AttentionCall call{AttentionRole::self, lengths_mask(source)};
-  for (const TransformerLayer& layer : encoder_) x = layer(pass, x, call);
-  if (options_.norm == NormPlace::before) x = encoder_norm_(pass, x);
-  return options_.outputs > 0 ? output_(pass, x) : x;
+Var Transformer::embed_target(Pass& pass, const Tensor& ids, int64_t position) const {
+  Var x = add_positions(pass, embedding_(pass, ids), positions_, position);
+  if (options_.embedding_norm) x = embedding_norm_(pass, x);
+  return ops::dropout(pass, x, pass.next_dropout(options_.dropout));
 }
 
-Var Transformer::decode(Pass& pass, const Tokens& target, const Var& memory, const Tokens& source) const {
-  if (options_.kind == TransformerKind::encoder) refuse("decode was called, expected a model with a decoder");
+Var Transformer::last_norm(Pass& pass, const Var& x, const nn::Norm& norm) const {
+  return options_.norm == NormPlace::before ? norm(pass, x) : x;
+}
+
+Var Transformer::encode(Pass& pass, const Tokens& source) const {
+  if (options_.kind == TransformerKind::decoder) fail("encode was called, expected a model with an encoder");
+  check_ids("transformer", "source", source.ids);
+  check_types(source, options_.token_types);
+  Var x = embed_source(pass, source);
+  const nn::AttentionCall call{AttentionRole::self, lengths_mask(source)};
+  for (const TransformerLayer& layer : encoder_) x = layer(pass, x, call);
+  return last_norm(pass, x, encoder_norm_);
+}
+
+Var Transformer::tag(Pass& pass, const Tokens& source) const {
+  if (options_.outputs == 0) fail("tag was called, expected an encoder with outputs");
+  return output_(pass, encode(pass, source));
+}
+
+Var Transformer::decoder_states(Pass& pass, const Tokens& target, const Var& memory, const Tokens& source) const {
+  if (options_.kind == TransformerKind::encoder) fail("decode was called, expected a model with a decoder");
   check_ids("transformer", "target", target.ids);
+  check_types(target, 0);
   const bool cross = options_.kind == TransformerKind::encoder_decoder;
   if (cross != static_cast<bool>(memory)) {
-    refuse(cross ? "memory is missing, expected what encode gave" : "memory came, expected none for a decoder alone");
+    fail(cross ? "memory is missing, expected what encode gave" : "memory came, expected none for a decoder alone");
   }
-  Var x = embed(pass, embedding_, positions_, target.ids, 0);
+  Var x = embed_target(pass, target.ids, 0);
   nn::AttentionCall call{AttentionRole::masked, lengths_mask(target)};
   call.mask.causal = kernels::Causal::top_left();
   const LayerSource looked_at{memory, {AttentionRole::cross, lengths_mask(source)}};
   for (const TransformerLayer& layer : decoder_) x = layer(pass, x, call, looked_at);
-  return logits(pass, x);
+  return last_norm(pass, x, decoder_norm_);
 }
 
-Var Transformer::logits(Pass& pass, const Var& x) const {
-  const Var y = options_.norm == NormPlace::before ? decoder_norm_(pass, x) : x;
-  return options_.tied ? ops::linear(pass, y, pass.use(embedding_.weight)) : output_(pass, y);
+Var Transformer::decode(Pass& pass, const Tokens& target, const Var& memory, const Tokens& source) const {
+  return logits(pass, decoder_states(pass, target, memory, source));
+}
+
+Var Transformer::logits(Pass& pass, const Var& states) const {
+  return options_.tied ? ops::linear(pass, states, pass.use(embedding_.weight), pass.use(output_.bias))
+                       : output_(pass, states);
 }
 
 nn::State Transformer::begin(Pass& pass, const Tokens& source) const {
@@ -181,22 +221,22 @@ nn::State Transformer::begin(Pass& pass, const Tokens& source) const {
 }
 
 Var Transformer::step(Pass& pass, const Tensor& ids, nn::State& state) const {
-  if (options_.kind == TransformerKind::encoder) refuse("step was called, expected a model with a decoder");
+  if (options_.kind == TransformerKind::encoder) fail("step was called, expected a model with a decoder");
   check_ids("transformer", "ids", ids);
   const size_t with_cross = options_.kind == TransformerKind::encoder_decoder ? decoder_.size() : 0;
   if (state.self.size() != decoder_.size() || state.cross.size() != with_cross) {
-    refuse("the state has caches for " + std::to_string(state.self.size()) + " + " +
-           std::to_string(state.cross.size()) + " attention layers, expected " + std::to_string(decoder_.size()) +
-           " + " + std::to_string(with_cross) + ", as begin gives them");
+    fail("the state has caches for " + std::to_string(state.self.size()) + " + " + std::to_string(state.cross.size()) +
+         " attention layers, expected " + std::to_string(decoder_.size()) + " + " + std::to_string(with_cross) +
+         ", as begin gives them");
   }
-  Var x = embed(pass, embedding_, positions_, ids, state.length);
+  Var x = embed_target(pass, ids, state.length);
   CachedLayerSource source{nullptr, {AttentionRole::cross, kernels::Lengths{state.source_lengths}, state.length}};
   for (size_t i = 0; i < decoder_.size(); ++i) {
     if (with_cross) source.cache = &state.cross[i];
     x = decoder_[i].step(pass, x, state.self[i], source);
   }
   state.length += ids.shape(1);
-  return logits(pass, x);
+  return logits(pass, last_norm(pass, x, decoder_norm_));
 }
 
 }  // namespace heed::models

@@ -1,11 +1,13 @@
 #pragma once
 // The Transformer: encoder and decoder, encoder alone, or decoder alone; normalisation before or after each part;
-// positions by sines, a learned table, rotation or ALiBi; embeddings tied or not.
+// positions by sines, a learned table, rotation or ALiBi; embeddings tied or not; feed-forward parts gated or not. The
+// options reach the well-known ones: BERT, GPT-2, Marian, Llama (docs/weights.md).
 //
-//   Transformer model(TransformerOptions::preset("small", vocabulary), rng);
+//   Transformer model({.vocabulary = V, .width = 256}, rng);
 //   ParameterStore parameters(model);
 //   const Var memory = model.encode(pass, source);
 //   const Var logits = model.decode(pass, target, memory, source);
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,7 @@ namespace heed::models {
 enum class TransformerKind : uint8_t { encoder_decoder, encoder, decoder };
 enum class NormPlace : uint8_t { before, after };
 enum class Positions : uint8_t { none, sinusoid, learned, rotary, alibi };
+enum class OutputBias : uint8_t { if_untied, always, never };
 
 constexpr auto enum_names(TransformerKind) {
   return std::to_array<EnumName<TransformerKind>>({{"encoder-decoder", TransformerKind::encoder_decoder},
@@ -36,25 +39,36 @@ constexpr auto enum_names(Positions) {
                                              {"rotary", Positions::rotary},
                                              {"alibi", Positions::alibi}});
 }
+constexpr auto enum_names(OutputBias) {
+  return std::to_array<EnumName<OutputBias>>(
+      {{"if-untied", OutputBias::if_untied}, {"always", OutputBias::always}, {"never", OutputBias::never}});
+}
 
 struct TransformerOptions {
   TransformerKind kind{TransformerKind::encoder_decoder};
   int64_t vocabulary{0};         // of the target, and of the source where it has none of its own
   int64_t source_vocabulary{0};  // 0: one vocabulary, and one table of embeddings, for both
   int64_t width{256}, heads{4}, kv_heads{0}, inner{1024};
+  int64_t head_width{0};  // of queries, keys and values; 0: width / heads
   int64_t encoder_layers{3}, decoder_layers{3};
   int64_t max_length{1024};  // tokens that positions are known for
   float dropout{0.1f}, attention_dropout{0};
   NormPlace norm{NormPlace::before};
   bool rms{false};
+  double norm_eps{1e-5};
+  double embedding_scale{0};   // 0: sqrt(width)
+  bool embedding_norm{false};  // of tokens, positions and types together
+  int64_t token_types{0};      // of an encoder's tokens, with an embedding each; 0: none
   Positions positions{Positions::sinusoid};
-  bool tied{true};     // the output projection is the target's table of embeddings
-  bool gelu{false};    // instead of ReLU
-  int64_t outputs{0};  // of an encoder alone: classes of each token; 0: the encoder's states
-
-  // tiny, small, base: base is that of Vaswani et al. 2017 (512, 8 heads of 64, 6 + 6 layers, 2048). Throws Error for
-  // any other name.
-  static TransformerOptions preset(const std::string& name, int64_t vocabulary);
+  nn::SinusoidLayout sinusoid_layout{nn::SinusoidLayout::interleaved};
+  int64_t first_position{0};  // of the first token, by sines or in a learned table
+  double rotary_base{10000};
+  nn::Activation activation{nn::Activation::relu};  // of the feed-forward part
+  bool gated{false};                                // the feed-forward part has a third product, as in SwiGLU
+  bool bias{true};                                  // of projections and of the feed-forward part
+  bool tied{true};                                  // the output projection is the target's table of embeddings
+  OutputBias output_bias{OutputBias::if_untied};
+  int64_t outputs{0};  // of an encoder alone: classes of each token; 0: it has no logits, but states
 
   static void describe(TransformerOptions& o, auto&& field) {
     field("kind", o.kind, "which parts there are");
@@ -64,6 +78,7 @@ struct TransformerOptions {
     field("width", o.width, "of the states", Range::at_least(1));
     field("heads", o.heads, "of attention", Range::at_least(1));
     field("kv_heads", o.kv_heads, "heads of keys and values; 0: as many as heads", Range::at_least(0));
+    field("head_width", o.head_width, "of queries, keys and values; 0: width / heads", Range::at_least(0));
     field("inner", o.inner, "width inside the feed-forward part", Range::at_least(1));
     field("encoder_layers", o.encoder_layers, "layers of the encoder", Range::at_least(0));
     field("decoder_layers", o.decoder_layers, "layers of the decoder", Range::at_least(0));
@@ -72,11 +87,31 @@ struct TransformerOptions {
     field("attention_dropout", o.attention_dropout, "of attention weights", Range::from_below(0, 1));
     field("norm", o.norm, "normalisation before or after each part");
     field("rms", o.rms, "RMS norm instead of layer norm");
+    field("norm_eps", o.norm_eps, "added to the variance in a norm", Range::above(0));
+    field("embedding_scale", o.embedding_scale, "factor of token embeddings; 0: the root of the width");
+    field("embedding_norm", o.embedding_norm, "a norm after the embeddings");
+    field("token_types", o.token_types, "types of an encoder's tokens, with an embedding each", Range::at_least(0));
     field("positions", o.positions, "how tokens know where they stand");
+    field("sinusoid_layout", o.sinusoid_layout, "sines beside cosines, or in the first half");
+    field("first_position", o.first_position, "of the first token, for sinusoid and learned", Range::at_least(0));
+    field("rotary_base", o.rotary_base, "of the angles of rotary", Range::above(0));
+    bool gelu = o.activation == nn::Activation::gelu;
+    const bool before = gelu;
+    field("gelu", gelu, "GELU instead of ReLU", Legacy{});
+    if (gelu != before) o.activation = gelu ? nn::Activation::gelu : nn::Activation::relu;
+    field("activation", o.activation, "of the feed-forward part");
+    field("gated", o.gated, "a third product beside the activation, as in SwiGLU");
+    field("bias", o.bias, "of projections and of the feed-forward part");
     field("tied", o.tied, "output projection and embeddings are one matrix");
-    field("gelu", o.gelu, "GELU instead of ReLU");
-    field("outputs", o.outputs, "classes of each token, for an encoder alone; 0: its states", Range::at_least(0));
+    field("output_bias", o.output_bias, "of the output projection");
+    field("outputs", o.outputs, "classes of each token, for an encoder alone; 0: it has states alone",
+          Range::at_least(0));
   }
+
+  double embedding_factor() const {
+    return embedding_scale != 0 ? embedding_scale : std::sqrt(static_cast<double>(width));
+  }
+  nn::NormKind norm_kind() const { return rms ? nn::NormKind::rms : nn::NormKind::layer; }
 };
 
 // What a decoder's layer looks at beside itself: the encoder's states, or keys and values that were made of them.
@@ -98,7 +133,7 @@ struct TransformerLayer {
   NormPlace norm_place;
   float dropout;
 
-  TransformerLayer(const TransformerOptions&, const std::string& path, bool with_cross, Rng& rng);
+  TransformerLayer(const TransformerOptions&, const std::string& path, bool with_cross, nn::Init init);
   // x [B,T,width]; the source is empty in an encoder.
   Var operator()(nn::Pass&, const Var& x, const nn::AttentionCall& self_call, const LayerSource& = {}) const;
   // The newest tokens alone [B,n,width], after those in the cache. Inference.
@@ -119,15 +154,19 @@ struct TransformerLayer {
 
 class Transformer {
  public:
-  Transformer(const TransformerOptions&, Rng& rng);  // throws Error where options do not fit each other
+  Transformer(const TransformerOptions&, nn::Init init);  // throws Error where options do not fit each other
 
   const TransformerOptions& options() const { return options_; }
 
-  // States [B,S,width] of the source; of an encoder alone with outputs, [B,S,outputs].
+  // States [B,S,width] of the source.
   Var encode(nn::Pass&, const Tokens& source) const;
+  // Logits [B,S,outputs] of each token of the source, for an encoder alone with outputs.
+  Var tag(nn::Pass&, const Tokens& source) const;
   // Logits [B,T,V]: row t is what comes after target tokens 0 to t. `memory` is what encode gave, empty for a decoder
   // alone.
   Var decode(nn::Pass&, const Tokens& target, const Var& memory, const Tokens& source) const;
+  // The states [B,T,width] that those logits are made of.
+  Var decoder_states(nn::Pass&, const Tokens& target, const Var& memory, const Tokens& source) const;
 
   // Token by token: begin() once, then step() with the newest tokens [B,n] gives logits [B,n,V]. Inference.
   nn::State begin(nn::Pass&, const Tokens& source) const;
@@ -136,21 +175,27 @@ class Transformer {
   void visit(auto&& each) {
     each("embedding", embedding_), each("source_embedding", source_embedding_);
     each("positions", positions_), each("source_positions", source_positions_);
+    each("token_types", token_types_);
+    each("embedding_norm", embedding_norm_), each("source_embedding_norm", source_embedding_norm_);
     each("encoder", encoder_), each("encoder_norm", encoder_norm_);
     each("decoder", decoder_), each("decoder_norm", decoder_norm_);
     each("output", output_);
   }
 
  private:
-  Var embed(nn::Pass&, const nn::Embedding&, const nn::Embedding& positions, const Tensor& ids, int64_t position) const;
-  Var logits(nn::Pass&, const Var& x) const;
+  Var embed_source(nn::Pass&, const Tokens&) const;
+  Var embed_target(nn::Pass&, const Tensor& ids, int64_t position) const;
+  Var add_positions(nn::Pass&, const Var& x, const nn::Embedding& table, int64_t position) const;
+  Var last_norm(nn::Pass&, const Var& x, const nn::Norm&) const;
+  Var logits(nn::Pass&, const Var& states) const;
 
   TransformerOptions options_;
-  nn::Embedding embedding_, source_embedding_, positions_, source_positions_;
+  nn::Embedding embedding_, source_embedding_, positions_, source_positions_, token_types_;
+  nn::Norm embedding_norm_, source_embedding_norm_;
   Tensor sinusoids_;  // [max_length, width]
   std::vector<TransformerLayer> encoder_, decoder_;
   nn::Norm encoder_norm_, decoder_norm_;
-  nn::Linear output_;
+  nn::Linear output_;  // tied: at most a bias
 };
 
 }  // namespace heed::models

@@ -39,9 +39,11 @@ TEST_P(TransformerGradient, IsExact) {
   // There and back through the longest way, both layers and the output: sums over the width (8) for q, k, v, the result
   // and each norm, over a head (4), over keys (4), over the inner width (12), over tokens (8) for a weight.
   const double additions = 2 * (3 * (5 * 8 + 4 + 4) + 2 * (3 * 8 + 12) + 3 * 8 + 8);
-  testing::check_layer(
-      make, {}, use,
-      {.training = true, .additions = additions, .seed = 13, .prepare = options.gelu ? nullptr : leave_kinks});
+  testing::check_layer(make, {}, use,
+                       {.training = true,
+                        .additions = additions,
+                        .seed = 13,
+                        .prepare = options.activation == nn::Activation::relu ? leave_kinks : nullptr});
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, TransformerGradient, ::testing::ValuesIn(testing::every_kind()),
@@ -52,7 +54,7 @@ TEST(LargerTransformer, HasExactDirectionalDerivatives) {
   TransformerOptions options =
       testing::shrunken(TransformerKind::encoder_decoder, Positions::sinusoid, NormPlace::before);
   options.width = 48, options.heads = 4, options.inner = 96, options.vocabulary = 60;
-  options.gelu = true;
+  options.activation = nn::Activation::gelu;
   Rng rng(14);
   Transformer model(options, rng);
   const ParameterStore store(model, DType::f64);

@@ -121,6 +121,7 @@ TEST_P(Decoder, ReorderedHypothesesGoOnAsIfTheyHadBeenDecodedSo) {
 
   Batch again(GetParam(), 5, 5, T + 1, rng);
   again.source.ids = rows_of(batch.source.ids, parents);
+  if (batch.source.types) again.source.types = rows_of(batch.source.types, parents);
   for (size_t i = 0; i < parents.size(); ++i) {
     again.source_lengths[i] = batch.source_lengths[static_cast<size_t>(parents[i])];
     const Tensor prefix = rows_of(batch.target.ids, std::span(&parents[i], 1));
@@ -222,7 +223,7 @@ TEST(Transformer, TellsAnObserverOfEveryAttention) {
 
 TEST(Transformer, HasTheParametersOfItsOptions) {
   Rng rng(31);
-  TransformerOptions o = TransformerOptions::preset("tiny", 50);
+  TransformerOptions o{.vocabulary = 50, .width = 128, .inner = 512, .encoder_layers = 2, .decoder_layers = 2};
   Transformer tied(o, rng);
   const int64_t E = 128, F = 512, attention = 4 * (E * E + E), norm = 2 * E, inner = E * F + F + F * E + E;
   const int64_t encoder = attention + inner + 2 * norm, decoder = 2 * attention + inner + 3 * norm;
@@ -239,18 +240,64 @@ TEST(Transformer, HasTheParametersOfItsOptions) {
   }
 }
 
-TEST(Transformer, HasThePresetsOfThePaper) {
-  const TransformerOptions base = TransformerOptions::preset("base", 37000);
-  EXPECT_EQ(base.vocabulary, 37000);
-  EXPECT_EQ(base.width, 512);
-  EXPECT_EQ(base.heads, 8);
-  EXPECT_EQ(base.inner, 2048);
-  EXPECT_EQ(base.encoder_layers, 6);
-  EXPECT_EQ(base.decoder_layers, 6);
-  EXPECT_EQ(base.norm, NormPlace::after);
-  EXPECT_EQ(TransformerOptions::preset("small", 9).width, 256);
-  EXPECT_EQ(error_of([] { TransformerOptions::preset("huge", 1); }),
-            "transformer: preset is 'huge', expected tiny, small or base");
+TEST(Transformer, HasTheParametersOfWellKnownOnes) {
+  TransformerOptions o = testing::shrunken(TransformerKind::encoder_decoder, Positions::learned, NormPlace::after);
+  o.head_width = 6, o.gated = true, o.bias = false, o.embedding_norm = true, o.token_types = 2, o.first_position = 2;
+  o.output_bias = OutputBias::always;
+  Transformer model(o, nn::Init::none());
+  const ParameterStore store(model, {.gradients = false});
+  const auto shape = [&](const char* name) {
+    const ParameterStore::Entry* entry = store.find(name);
+    return entry ? to_string(entry->value.shape()) : "none";
+  };
+  EXPECT_EQ(shape("encoder.0.self.q.weight"), "[12, 8]");
+  EXPECT_EQ(shape("encoder.0.self.v.weight"), "[12, 8]");
+  EXPECT_EQ(shape("encoder.0.self.out.weight"), "[8, 12]");
+  EXPECT_EQ(shape("encoder.0.self.q.bias"), "none");
+  EXPECT_EQ(shape("decoder.1.feed_forward.third.weight"), "[12, 8]");
+  EXPECT_EQ(shape("decoder.1.feed_forward.third.bias"), "none");
+  EXPECT_EQ(shape("positions.weight"), "[98, 8]");
+  EXPECT_EQ(shape("source_positions.weight"), "[98, 8]");
+  EXPECT_EQ(shape("token_types.weight"), "[2, 8]");
+  EXPECT_EQ(shape("embedding_norm.bias"), "[8]");
+  EXPECT_EQ(shape("source_embedding_norm.weight"), "[8]");
+  EXPECT_EQ(shape("output.weight"), "none");
+  EXPECT_EQ(shape("output.bias"), "[7]");
+
+  o.tied = false, o.output_bias = OutputBias::never;
+  Transformer untied(o, nn::Init::none());
+  const ParameterStore other(untied, {.gradients = false});
+  EXPECT_TRUE(other.find("output.weight"));
+  EXPECT_FALSE(other.find("output.bias"));
+}
+
+// Types that nobody gives are 0.
+TEST(Transformer, TokensWithoutTypesAreOfTypeZero) {
+  Machine machine;
+  nn::Pass pass = machine.pass();
+  TransformerOptions o = testing::shrunken(TransformerKind::encoder, Positions::none, NormPlace::after);
+  o.token_types = 2;
+  const Moved moved(o, 33);
+  Rng rng(34);
+  const Tensor ids = testing::draw_tokens({2, 4}, testing::kVocabulary, rng);
+  const Tensor states = moved.model.encode(pass, {ids}).value();
+  EXPECT_TRUE(same_bits(moved.model.encode(pass, {ids, {}, Tensor::zeros({2, 4}, DType::i32)}).value(), states));
+  EXPECT_FALSE(same_bits(moved.model.encode(pass, {ids, {}, Tensor::full({2, 4}, 1, DType::i32)}).value(), states));
+}
+
+// The scale of embeddings that are followed by a norm does not matter, but for its eps.
+TEST(Transformer, EmbeddingsAreScaledBeforeTheirNorm) {
+  Machine machine;
+  nn::Pass pass = machine.pass();
+  TransformerOptions o = testing::shrunken(TransformerKind::encoder, Positions::none, NormPlace::after);
+  o.embedding_norm = true, o.norm_eps = 1e-12, o.embedding_scale = 1;
+  Rng rng(35);
+  const Tensor ids = testing::draw_tokens({2, 4}, testing::kVocabulary, rng);
+  const Tensor states = Moved(o, 33).model.encode(pass, {ids}).value();
+  o.embedding_scale = 3;
+  EXPECT_LE(deviation(Moved(o, 33).model.encode(pass, {ids}).value(), states), 200 * testing::kUnit);
+  o.embedding_norm = false;
+  EXPECT_GT(deviation(Moved(o, 33).model.encode(pass, {ids}).value(), states), 1e-2);
 }
 
 TEST(Transformer, SaysWhichOptionsDoNotFit) {
@@ -266,6 +313,10 @@ TEST(Transformer, SaysWhichOptionsDoNotFit) {
   EXPECT_EQ(made([](auto& o) { o.heads = 3; }), "transformer: width is 8, expected a multiple of heads (3)");
   EXPECT_EQ(made([](auto& o) { o.dropout = 1; }), "transformer: dropout is 1, expected a number in [0, 1)");
   EXPECT_EQ(made([](auto& o) { o.outputs = 2; }), "transformer: outputs is 2, expected 0 where there is a decoder");
+  EXPECT_EQ(made([](auto& o) { o.heads = 3, o.head_width = 4; }), "no error");
+  EXPECT_EQ(made([](auto& o) { o.norm_eps = 0; }), "transformer: norm_eps is 0, expected a number > 0");
+  EXPECT_EQ(made([](auto& o) { o.kind = TransformerKind::decoder, o.token_types = 2; }),
+            "transformer: token_types is 2, expected 0 where there is no encoder");
   EXPECT_EQ(made([](auto& o) { o.heads = 8; }),
             "attention 'encoder.0.self': key_width is 1, expected an even one for rotary");
 }
@@ -302,6 +353,18 @@ TEST(Transformer, SaysWhichCallsDoNotFit) {
             "transformer: source has shape [2, 4] in f32, expected token ids [B, tokens] in i32");
   EXPECT_EQ(error_of([&] { both.encode(pass, {Tensor::zeros({4}, DType::i32)}); }),
             "transformer: source has shape [4] in i32, expected token ids [B, tokens] in i32");
+  EXPECT_EQ(error_of([&] { encoder.tag(pass, tokens); }),
+            "transformer: tag was called, expected an encoder with outputs");
+  EXPECT_EQ(error_of([&] {
+              both.encode(pass, {tokens.ids, {}, tokens.ids});
+            }),
+            "transformer: types came, expected none for a model without token types");
+  TransformerOptions typed = testing::shrunken(TransformerKind::encoder, Positions::none, NormPlace::before);
+  typed.token_types = 2;
+  EXPECT_EQ(error_of([&] {
+              Transformer(typed, rng).encode(pass, {tokens.ids, {}, Tensor::zeros({2, 3}, DType::i32)});
+            }),
+            "transformer: types has shape [2, 3] in i32, expected [2, 4] in i32, as the ids have");
   const std::string long_row = "transformer: a row of 8 tokens came, expected at most 6 (max_length)";
   EXPECT_EQ(error_of([&] { both.encode(pass, {Tensor::zeros({1, 8}, DType::i32)}); }), long_row);
   both.step(pass, tokens.ids, state);

@@ -17,17 +17,17 @@ Var mean_of_visible(Pass& pass, const Var& x, std::span<const int64_t> lengths, 
 
 }  // namespace
 
-Alignment::Alignment(Score kind, std::string name, int64_t width, int64_t source_width, Rng& rng)
+Alignment::Alignment(Score kind, std::string name, int64_t width, int64_t source_width, Init init)
     : score(kind), path(std::move(name)) {
   if ((score == Score::dot || score == Score::scaled) && width != source_width) {
     throw Error("attention '" + path + "': source_width is " + std::to_string(source_width) + ", expected " +
                 std::to_string(width) + " for a dot product with the queries");
   }
-  if (score == Score::bilinear) query = Linear(width, source_width, rng, false);
+  if (score == Score::bilinear) query = Linear(width, source_width, init, false);
   if (score == Score::additive) {
-    query = Linear(width, width, rng);
-    key = Linear(source_width, width, rng, false);
-    w = {uniform({1, width}, std::sqrt(3.0 / static_cast<double>(width)), rng)};
+    query = Linear(width, width, init);
+    key = Linear(source_width, width, init, false);
+    w = init.uniform({1, width}, std::sqrt(3.0 / static_cast<double>(width)));
   }
 }
 

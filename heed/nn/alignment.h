@@ -19,7 +19,7 @@ struct Alignment {
 
   Alignment() = default;
   // Throws Error where widths differ that a score compares as they are.
-  Alignment(Score score, std::string path, int64_t width, int64_t source_width, Rng& rng);
+  Alignment(Score score, std::string path, int64_t width, int64_t source_width, Init init);
 
   // What the scores read of a source [B,S,source_width]: made once.
   Var keys(Pass&, const Var& source) const;

@@ -8,55 +8,55 @@ namespace heed::nn {
 namespace {
 
 AttentionOptions checked(AttentionOptions o, const std::string& path) {
-  const auto refuse = [&](const std::string& what) { throw Error("attention '" + path + "': " + what); };
+  const auto fail = [&](const std::string& what) { throw Error("attention '" + path + "': " + what); };
   const auto text = [](int64_t n) { return std::to_string(n); };
-  if (o.width < 1) refuse("width is " + text(o.width) + ", expected 1 or more");
-  if (o.heads < 1) refuse("heads is " + text(o.heads) + ", expected 1 or more");
+  if (o.width < 1) fail("width is " + text(o.width) + ", expected 1 or more");
+  if (o.heads < 1) fail("heads is " + text(o.heads) + ", expected 1 or more");
   if (o.kv_heads == 0) o.kv_heads = o.heads;
   if (o.kv_heads < 1 || o.heads % o.kv_heads != 0) {
-    refuse("kv_heads is " + text(o.kv_heads) + ", expected a divisor of heads (" + text(o.heads) + ")");
+    fail("kv_heads is " + text(o.kv_heads) + ", expected a divisor of heads (" + text(o.heads) + ")");
   }
   if (o.source_width == 0) o.source_width = o.width;
   if ((o.key_width == 0 || o.value_width == 0) && o.width % o.heads != 0) {
-    refuse("width is " + text(o.width) + ", expected a multiple of heads (" + text(o.heads) + ")");
+    fail("width is " + text(o.width) + ", expected a multiple of heads (" + text(o.heads) + ")");
   }
   if (o.key_width == 0) o.key_width = o.width / o.heads;
   if (o.value_width == 0) o.value_width = o.width / o.heads;
   if (!o.projections && o.heads * o.key_width != o.width) {
-    refuse("width is " + text(o.width) + ", expected " + text(o.heads * o.key_width) +
-           " without projections (heads times key_width)");
+    fail("width is " + text(o.width) + ", expected " + text(o.heads * o.key_width) +
+         " without projections (heads times key_width)");
   }
   for (const int64_t head_width : {o.key_width, o.value_width}) {
     if (o.projections || o.kv_heads * head_width == o.source_width) continue;
-    refuse("source_width is " + text(o.source_width) + ", expected " + text(o.kv_heads * head_width) +
-           " without projections (kv_heads times key_width and value_width)");
+    fail("source_width is " + text(o.source_width) + ", expected " + text(o.kv_heads * head_width) +
+         " without projections (kv_heads times key_width and value_width)");
   }
   if (o.rotary && o.key_width % 2 != 0) {
-    refuse("key_width is " + text(o.key_width) + ", expected an even one for rotary");
+    fail("key_width is " + text(o.key_width) + ", expected an even one for rotary");
   }
   return o;
 }
 
 }  // namespace
 
-Attention::Attention(const AttentionOptions& wanted, std::string name, Rng& rng)
+Attention::Attention(const AttentionOptions& wanted, std::string name, Init init)
     : options(checked(wanted, name)), path(std::move(name)) {
   const AttentionOptions& o = options;
   if (o.projections) {
-    q = Linear(o.width, o.heads * o.key_width, rng, o.bias);
-    k = Linear(o.source_width, o.kv_heads * o.key_width, rng, o.bias);
-    v = Linear(o.source_width, o.kv_heads * o.value_width, rng, o.bias);
-    out = Linear(o.heads * o.value_width, o.width, rng, o.bias);
+    q = Linear(o.width, o.heads * o.key_width, init, o.bias);
+    k = Linear(o.source_width, o.kv_heads * o.key_width, init, o.bias);
+    v = Linear(o.source_width, o.kv_heads * o.value_width, init, o.bias);
+    out = Linear(o.heads * o.value_width, o.width, init, o.bias);
   }
-  if (o.score == Score::bilinear) bilinear = Linear(o.heads * o.key_width, o.heads * o.key_width, rng, false);
+  if (o.score == Score::bilinear) bilinear = Linear(o.heads * o.key_width, o.heads * o.key_width, init, false);
   if (o.score == Score::additive) {
-    w = {uniform({o.heads, o.key_width}, std::sqrt(3.0 / static_cast<double>(o.key_width)), rng)};
+    w = init.uniform({o.heads, o.key_width}, std::sqrt(3.0 / static_cast<double>(o.key_width)));
   }
   if (o.alibi) slopes_ = alibi_slopes(o.heads);
   if (o.rotary) tables_ = ops::RotaryTables::make(o.positions, o.key_width, o.rotary_base);
 }
 
-Var Attention::turned(Pass& pass, const Var& x, int64_t heads, int64_t position) const {
+Var Attention::rotated(Pass& pass, const Var& x, int64_t heads, int64_t position) const {
   if (!options.rotary) return x;
   const int64_t end = position + x.shape(1);
   if (end > options.positions) {
@@ -71,12 +71,12 @@ Var Attention::turned(Pass& pass, const Var& x, int64_t heads, int64_t position)
 Var Attention::project_query(Pass& pass, const Var& x, int64_t position) const {
   Var query = options.projections ? q(pass, x) : x;
   if (options.score == Score::bilinear) query = bilinear(pass, query);
-  return turned(pass, query, options.heads, position);
+  return rotated(pass, query, options.heads, position);
 }
 
 Attention::KeysValues Attention::project_source(Pass& pass, const Var& source, int64_t position) const {
   const Var keys = options.projections ? k(pass, source) : source;
-  return {turned(pass, keys, options.kv_heads, position), options.projections ? v(pass, source) : source};
+  return {rotated(pass, keys, options.kv_heads, position), options.projections ? v(pass, source) : source};
 }
 
 Var Attention::attend(Pass& pass, const Var& query, const KeysValues& source, const AttentionCall& call) const {

@@ -32,9 +32,9 @@ struct AttentionOptions {
   bool projections{true};  // of q, k, v and the result; without them, the widths have to fit as they are
   bool bias{true};         // of the projections
   float dropout{0};
-  bool rotary{false};  // queries and keys are turned by their positions
+  bool rotary{false};  // queries and keys are rotated by their positions (RoPE)
   double rotary_base{10000};
-  int64_t positions{4096};  // that rotary can turn to
+  int64_t positions{4096};  // that rotary has angles for
   bool alibi{false};
 };
 
@@ -52,7 +52,7 @@ struct Attention {
   Parameter w;                    // [heads, key_width], additive
 
   Attention() = default;
-  Attention(const AttentionOptions&, std::string path, Rng& rng);
+  Attention(const AttentionOptions&, std::string path, Init init);
 
   // x [B,T,width] looks at source [B,S,source_width].
   Var operator()(Pass&, const Var& x, const Var& source, const AttentionCall&) const;
@@ -72,7 +72,7 @@ struct Attention {
   };
   Var project_query(Pass&, const Var& x, int64_t position) const;
   KeysValues project_source(Pass&, const Var& source, int64_t position) const;
-  Var turned(Pass&, const Var& x, int64_t heads, int64_t position) const;
+  Var rotated(Pass&, const Var& x, int64_t heads, int64_t position) const;
   Var attend(Pass&, const Var& query, const KeysValues&, const AttentionCall&) const;
   void check_inference(const Pass&) const;
 

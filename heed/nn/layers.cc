@@ -2,45 +2,41 @@
 
 namespace heed::nn {
 
-Tensor normal(const Shape& shape, double deviation, Rng& rng) {
-  Tensor t = Tensor::uninitialised(shape);
-  for (float& x : t.span<float>()) x = static_cast<float>(deviation) * rng.normal();
-  return t;
+Linear::Linear(int64_t in, int64_t out, Init init, bool with_bias)
+    : weight(init.uniform({out, in}, std::sqrt(6.0 / static_cast<double>(in + out)))) {
+  if (with_bias) bias = init.constant({out}, 0);
 }
 
-Tensor uniform(const Shape& shape, double bound, Rng& rng) {
-  Tensor t = Tensor::uninitialised(shape);
-  for (float& x : t.span<float>()) x = static_cast<float>(bound) * rng.uniform(-1, 1);
-  return t;
-}
-
-Linear::Linear(int64_t in, int64_t out, Rng& rng, bool with_bias)
-    : weight{uniform({out, in}, std::sqrt(6.0 / static_cast<double>(in + out)), rng)} {
-  if (with_bias) bias = {.value = Tensor::zeros({out}), .decay = false};
-}
-
-Embedding::Embedding(int64_t vocabulary, int64_t width, Rng& rng)
-    : weight{normal({vocabulary, width}, 1 / std::sqrt(static_cast<double>(width)), rng)} {}
+Embedding::Embedding(int64_t vocabulary, int64_t width, Init init)
+    : weight(init.normal({vocabulary, width}, 1 / std::sqrt(static_cast<double>(width)))) {}
 
 Norm::Norm(int64_t width, NormKind norm_kind, double epsilon)
     : weight{.value = Tensor::full({width}, 1), .decay = false}, kind(norm_kind), eps(epsilon) {
   if (kind == NormKind::layer) bias = {.value = Tensor::zeros({width}), .decay = false};
 }
 
-FeedForward::FeedForward(int64_t width, int64_t inner, Activation act, float rate, Rng& rng)
-    : first(width, inner, rng), second(inner, width, rng), activation(act), dropout(rate) {}
+FeedForward::FeedForward(const FeedForwardOptions& o, Init init)
+    : first(o.width, o.inner, init, o.bias),
+      second(o.inner, o.width, init, o.bias),
+      activation(o.activation),
+      dropout(o.dropout) {
+  if (o.gated) third = Linear(o.width, o.inner, init, o.bias);
+}
 
-Tensor sinusoids(int64_t positions, int64_t width, DType dtype) {
+Tensor sinusoids(int64_t positions, int64_t width, const SinusoidOptions& o) {
   const Tensor table = Tensor::uninitialised({positions, width}, DType::f64);
+  const bool halves = o.layout == SinusoidLayout::halves;
+  const int64_t sines = (width + 1) / 2;
   for (int64_t p = 0; p < positions; ++p) {
     for (int64_t i = 0; i < width; ++i) {
-      const int64_t even = i - i % 2;
-      const double angle =
-          static_cast<double>(p) * std::pow(10000.0, -static_cast<double>(even) / static_cast<double>(width));
-      table.data<double>()[p * width + i] = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
+      const bool is_sine = halves ? i < sines : i % 2 == 0;
+      const int64_t pair = halves ? (is_sine ? i : i - sines) : i / 2;
+      const double angle = static_cast<double>(o.first_position + p) *
+                           std::pow(10000.0, -static_cast<double>(2 * pair) / static_cast<double>(width));
+      table.data<double>()[p * width + i] = is_sine ? std::sin(angle) : std::cos(angle);
     }
   }
-  return table.converted(dtype);
+  return table.converted(o.dtype);
 }
 
 std::vector<float> alibi_slopes(int64_t heads) {

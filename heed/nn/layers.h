@@ -4,7 +4,8 @@
 #include <cstdint>
 
 #include "heed/autograd/parameter.h"
-#include "heed/base/rng.h"
+#include "heed/base/describe.h"
+#include "heed/nn/init.h"
 #include "heed/nn/pass.h"
 #include "heed/ops/elementwise.h"
 #include "heed/ops/embedding.h"
@@ -15,17 +16,13 @@ namespace heed::nn {
 
 using kernels::Activation;
 
-// Numbers of a normal distribution, or spread evenly over [-bound, bound].
-Tensor normal(const Shape&, double deviation, Rng&);
-Tensor uniform(const Shape&, double bound, Rng&);
-
 // y = act(x w^T + b): weight [O,I], bias [O].
 struct Linear {
   Parameter weight, bias;
 
   Linear() = default;
   // Glorot's uniform weights, zero bias.
-  Linear(int64_t in, int64_t out, Rng& rng, bool with_bias = true);
+  Linear(int64_t in, int64_t out, Init init, bool with_bias = true);
   Var operator()(Pass& pass, const Var& x, Activation activation = Activation::none) const {
     return ops::linear(pass, x, pass.use(weight), pass.use(bias), activation);
   }
@@ -38,7 +35,7 @@ struct Embedding {
   double factor = 1;
 
   Embedding() = default;
-  Embedding(int64_t vocabulary, int64_t width, Rng& rng);
+  Embedding(int64_t vocabulary, int64_t width, Init init);
   Var operator()(Pass& pass, const Tensor& ids) const { return ops::embedding(pass, pass.use(weight), ids, factor); }
   void visit(auto&& each) { each("weight", weight); }
 };
@@ -60,22 +57,46 @@ struct Norm {
   void visit(auto&& each) { each("weight", weight), each("bias", bias); }
 };
 
-// act(x W1^T + b1) W2^T + b2, dropout after the activation.
+struct FeedForwardOptions {
+  int64_t width{0}, inner{0};
+  Activation activation{Activation::relu};
+  bool gated{false};  // a third product beside the activation
+  bool bias{true};
+  float dropout{0};  // of what goes into the second product
+};
+
+// W2 act(W1 x), or gated, as in SwiGLU: W2 (act(W1 x) * (W3 x)); each with its bias.
 struct FeedForward {
-  Linear first, second;
+  Linear first, second, third;  // third: empty where it is not gated
   Activation activation = Activation::relu;
   float dropout = 0;
 
   FeedForward() = default;
-  FeedForward(int64_t width, int64_t inner, Activation activation, float dropout, Rng& rng);
+  FeedForward(const FeedForwardOptions&, Init init);
   Var operator()(Pass& pass, const Var& x) const {
-    return second(pass, ops::dropout(pass, first(pass, x, activation), pass.next_dropout(dropout)));
+    Var inner = first(pass, x, activation);
+    if (third.weight.value) inner = ops::multiply(pass, inner, third(pass, x));
+    return second(pass, ops::dropout(pass, inner, pass.next_dropout(dropout)));
   }
-  void visit(auto&& each) { each("first", first), each("second", second); }
+  void visit(auto&& each) { each("first", first), each("second", second), each("third", third); }
 };
 
-// Positions [P,E] to be added to embeddings: sines and cosines of falling frequency (Vaswani et al. 2017), interleaved.
-Tensor sinusoids(int64_t positions, int64_t width, DType = DType::f32);
+// Where sines and cosines stand in a row: one beside the other, or all sines in the first half.
+enum class SinusoidLayout : uint8_t { interleaved, halves };
+
+constexpr auto enum_names(SinusoidLayout) {
+  return std::to_array<EnumName<SinusoidLayout>>(
+      {{"interleaved", SinusoidLayout::interleaved}, {"halves", SinusoidLayout::halves}});
+}
+
+struct SinusoidOptions {
+  SinusoidLayout layout{SinusoidLayout::interleaved};
+  int64_t first_position{0};  // of the first row
+  DType dtype{DType::f32};
+};
+
+// Rows [P,E] to be added to embeddings: sines and cosines of falling frequency (Vaswani et al. 2017).
+Tensor sinusoids(int64_t positions, int64_t width, const SinusoidOptions& = {});
 // -1, -1/2, ... for ALiBi: the slopes of Press et al. for any number of heads.
 std::vector<float> alibi_slopes(int64_t heads);
 

@@ -70,12 +70,16 @@ TEST(Norm, HasExactGradients) {
 TEST(FeedForward, HasExactGradientsWithDropout) {
   for_draws(20, [&](Rng& rng) {
     const int64_t T = draw_size(rng, 5), E = draw_size(rng, 6), inner = draw_size(rng, 9);
-    const Activation activation = rng.below(2) ? Activation::gelu : Activation::silu;
-    const float dropout = rng.below(2) ? 0.3f : 0.0f;
+    const FeedForwardOptions options{.width = E,
+                                     .inner = inner,
+                                     .activation = rng.below(2) ? Activation::gelu : Activation::silu,
+                                     .gated = rng.below(2) == 0,
+                                     .bias = rng.below(3) > 0,
+                                     .dropout = rng.below(2) ? 0.3f : 0.0f};
     const uint64_t seed = rng.next_u64();
     const auto make = [&] {
       Rng weights(seed);
-      return FeedForward(E, inner, activation, dropout, weights);
+      return FeedForward(options, weights);
     };
     const auto use = [&](const FeedForward& layer, Pass& pass, std::span<const Var> x) {
       return ops::add(pass, layer(pass, x[0]), x[0]);  // something is left where everything was dropped
@@ -89,7 +93,7 @@ TEST(FeedForward, HasExactGradientsWithDropout) {
 TEST(FeedForward, HasExactGradientsThroughRelu) {
   const auto make = [] {
     Rng rng(3);
-    FeedForward layer(4, 4, Activation::relu, 0, rng);
+    FeedForward layer({.width = 4, .inner = 4}, rng);
     for (int i = 0; i < 16; ++i) layer.first.weight.value.data<float>()[i] = i % 5 == 0 ? 1.0f : 0.0f;
     return layer;
   };
@@ -101,7 +105,7 @@ TEST(FeedForward, HasExactGradientsThroughRelu) {
 TEST(FeedForward, DropsTheSameForTheSameStreamAndNothingOutsideTraining) {
   Machine machine;
   Rng rng(1);
-  const FeedForward layer(8, 32, Activation::relu, 0.5f, rng);
+  const FeedForward layer({.width = 8, .inner = 32, .dropout = 0.5f}, rng);
   const Var x = normal({4, 8}, 1, rng);
   const auto run = [&](bool training, RandomStream random) {
     Pass pass = machine.pass();
@@ -154,16 +158,21 @@ TEST(Linear, BeginsWithGlorotsWeightsAndNoBias) {
 
 TEST(Parameters, AreNamedByTheirLayers) {
   Rng rng(1);
-  FeedForward layer(3, 5, Activation::relu, 0, rng);
+  FeedForward layer({.width = 3, .inner = 5}, rng), gated({.width = 3, .inner = 5, .gated = true, .bias = false}, rng);
+  const auto names_of = [](const ParameterStore& store) {
+    std::vector<std::string> names;
+    for (const auto& entry : store.entries()) names.push_back(entry.name);
+    return names;
+  };
   const ParameterStore store(layer);
-  std::vector<std::string> names;
-  for (const auto& entry : store.entries()) names.push_back(entry.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"first.weight", "first.bias", "second.weight", "second.bias"}));
+  EXPECT_EQ(names_of(store), (std::vector<std::string>{"first.weight", "first.bias", "second.weight", "second.bias"}));
   EXPECT_EQ(store.count(), 3 * 5 + 5 + 5 * 3 + 3);
+  EXPECT_EQ(names_of(ParameterStore(gated)),
+            (std::vector<std::string>{"first.weight", "second.weight", "third.weight"}));
 }
 
 TEST(Sinusoids, AreThoseOfThePaper) {
-  const Tensor table = sinusoids(50, 6, DType::f64);
+  const Tensor table = sinusoids(50, 6, {.dtype = DType::f64});
   for (int64_t p = 0; p < 50; ++p) {
     for (int64_t i = 0; i < 3; ++i) {
       const double angle = static_cast<double>(p) / std::pow(10000.0, 2.0 * static_cast<double>(i) / 6);
@@ -172,6 +181,38 @@ TEST(Sinusoids, AreThoseOfThePaper) {
     }
   }
   EXPECT_EQ(sinusoids(3, 5).shape(), (Shape{3, 5}));
+}
+
+// The same columns in another order; of an odd width, the sines have one more.
+TEST(Sinusoids, MayHaveTheirSinesInTheFirstHalf) {
+  for (const int64_t width : {6, 7}) {
+    const Tensor table = sinusoids(9, width), halves = sinusoids(9, width, {.layout = SinusoidLayout::halves});
+    const int64_t sines = (width + 1) / 2;
+    for (int64_t p = 0; p < 9; ++p) {
+      const float *a = table.data<float>() + p * width, *b = halves.data<float>() + p * width;
+      for (int64_t i = 0; i < width; ++i) EXPECT_EQ(b[i % 2 == 0 ? i / 2 : sines + i / 2], a[i]) << p << ' ' << i;
+    }
+  }
+}
+
+TEST(Sinusoids, MayBeCountedFromAnotherPosition) {
+  EXPECT_EQ(sinusoids(4, 6, {.first_position = 3}).to_doubles(), sinusoids(7, 6).slice(3, 4).to_doubles());
+}
+
+// What is left to a file has a shape, and no memory until a store gives it some.
+TEST(Init, NoneAllocatesAndDrawsNothing) {
+  FeedForward layer({.width = 3, .inner = 5}, Init::none());
+  EXPECT_FALSE(layer.first.weight.value);
+  EXPECT_TRUE(layer.first.weight.exists());
+  EXPECT_EQ(layer.first.weight.shape(), (Shape{5, 3}));
+  EXPECT_FALSE(layer.third.weight.exists());
+  const ParameterStore store(layer, {.gradients = false});
+  EXPECT_EQ(layer.first.weight.value.shape(), (Shape{5, 3}));
+  for (const double x : store.values().to_doubles()) EXPECT_EQ(x, 0);
+  EXPECT_FALSE(store.gradients());
+  EXPECT_FALSE(layer.first.weight.gradient);
+  EXPECT_FALSE(store.find("first.bias")->decay);
+  store.clear_gradients();  // there are none
 }
 
 TEST(AlibiSlopes, AreThoseOfThePaper) {

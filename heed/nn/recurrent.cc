@@ -26,17 +26,17 @@ RecurrentStates half_of(Pass& pass, const RecurrentStates& states, const Recurre
 
 }  // namespace
 
-RecurrentDirection::RecurrentDirection(Cell cell, int64_t in, int64_t width, Rng& rng) {
+RecurrentDirection::RecurrentDirection(Cell cell, int64_t in, int64_t width, Init init) {
   const int64_t rows = kernels::gates_of(cell) * width;
   const double bound = 1 / std::sqrt(static_cast<double>(width));
-  w_ih = {uniform({rows, in}, bound, rng)};
-  w_hh = {uniform({rows, width}, bound, rng)};
-  b_ih = {.value = Tensor::zeros({rows}), .decay = false};
-  b_hh = {.value = Tensor::zeros({rows}), .decay = false};
-  if (cell == Cell::lstm) b_ih.value.slice(width, width).fill(1);
+  w_ih = init.uniform({rows, in}, bound);
+  w_hh = init.uniform({rows, width}, bound);
+  b_ih = init.constant({rows}, 0);
+  b_hh = init.constant({rows}, 0);
+  if (cell == Cell::lstm && init.draws()) b_ih.value.slice(width, width).fill(1);
 }
 
-Recurrent::Recurrent(int64_t in, const RecurrentOptions& o, Rng& rng) : options(o) {
+Recurrent::Recurrent(int64_t in, const RecurrentOptions& o, Init init) : options(o) {
   check_fields("recurrent", o);
   if (o.bidirectional && o.width % 2 != 0) {
     throw Error("recurrent: width is " + std::to_string(o.width) + ", expected an even one for two directions");
@@ -44,8 +44,8 @@ Recurrent::Recurrent(int64_t in, const RecurrentOptions& o, Rng& rng) : options(
   for (int64_t i = 0; i < o.layers; ++i) {
     const int64_t width = o.bidirectional ? o.width / 2 : o.width, from = i == 0 ? in : o.width;
     RecurrentLayer layer;
-    layer.forward = RecurrentDirection(o.cell, from, width, rng);
-    if (o.bidirectional) layer.backward = RecurrentDirection(o.cell, from, width, rng);
+    layer.forward = RecurrentDirection(o.cell, from, width, init);
+    if (o.bidirectional) layer.backward = RecurrentDirection(o.cell, from, width, init);
     layers.push_back(layer);
   }
 }
@@ -78,10 +78,10 @@ RecurrentOutput Recurrent::operator()(Pass& pass, const Var& x, std::span<const 
   return out;
 }
 
-Conv1d::Conv1d(int64_t in, int64_t out, int64_t taps, Rng& rng) {
+Conv1d::Conv1d(int64_t in, int64_t out, int64_t taps, Init init) {
   if (taps % 2 != 1) throw Error("conv1d: taps is " + std::to_string(taps) + ", expected an odd number");
-  weight = {uniform({out, taps * in}, std::sqrt(6.0 / static_cast<double>(taps * in + out)), rng)};
-  bias = {.value = Tensor::zeros({out}), .decay = false};
+  weight = init.uniform({out, taps * in}, std::sqrt(6.0 / static_cast<double>(taps * in + out)));
+  bias = init.constant({out}, 0);
 }
 
 }  // namespace heed::nn

@@ -42,8 +42,8 @@ struct RecurrentDirection {
   Parameter w_ih, w_hh, b_ih, b_hh;
 
   RecurrentDirection() = default;
-  // Spread over 1 / sqrt(width); biases are zero, but for an LSTM's forget gate, which begins open.
-  RecurrentDirection(Cell cell, int64_t in, int64_t width, Rng& rng);
+  // Uniform within 1 / sqrt(width); biases are zero, but for an LSTM's forget gate, which begins open.
+  RecurrentDirection(Cell cell, int64_t in, int64_t width, Init init);
   ops::RecurrentArguments arguments(Pass& pass, const Var& x) const {
     return {.x = x, .w_ih = pass.use(w_ih), .w_hh = pass.use(w_hh), .b_ih = pass.use(b_ih), .b_hh = pass.use(b_hh)};
   }
@@ -66,7 +66,7 @@ struct Recurrent {
   std::vector<RecurrentLayer> layers;
 
   Recurrent() = default;
-  Recurrent(int64_t in, const RecurrentOptions&, Rng& rng);  // throws Error where options do not fit
+  Recurrent(int64_t in, const RecurrentOptions&, Init init);  // throws Error where options do not fit
 
   // x [B,T,in]. Lengths [B] are borrowed until the tape has gone back; empty: all of T. `begin` has the states before
   // the first token, one a layer; empty: zero.
@@ -81,7 +81,7 @@ struct Conv1d {
   Parameter weight, bias;
 
   Conv1d() = default;
-  Conv1d(int64_t in, int64_t out, int64_t taps, Rng& rng);  // taps: an odd number
+  Conv1d(int64_t in, int64_t out, int64_t taps, Init init);  // taps: an odd number
   Var operator()(Pass& pass, const Var& x, std::span<const int64_t> lengths = {}) const {
     return ops::conv1d(pass, x, pass.use(weight), pass.use(bias), lengths);
   }

@@ -72,6 +72,34 @@ Var add(const Context& context, const Var& a, const Var& b) {
   });
 }
 
+Var multiply(const Context& context, const Var& a, const Var& b) {
+  check_numbers("multiply", "a", a);
+  check_shape("multiply", "b", b, a.shape());
+  check_dtype("multiply", "b", b, a.dtype());
+  const Tensor y = Tensor::like(a.value());
+  if (in_double(y)) {
+    reference::multiply_forward(a.value().view<const double, 2>(), b.value().view<const double, 2>(),
+                                y.view<double, 2>());
+  } else {
+    kernels::multiply_forward(a.value().view<const float, 2>(), b.value().view<const float, 2>(), y.view<float, 2>(),
+                              context.parallel);
+  }
+  return record(context, {a, b}, y, [from_a = a.value(), from_b = b.value()](const Backward& backward) {
+    const Tensor& dy = backward.of(0);
+    for (const size_t i : {size_t{0}, size_t{1}}) {
+      if (!backward.wants(i)) continue;
+      const Tensor& other = i == 0 ? from_b : from_a;
+      if (in_double(dy)) {
+        reference::multiply_backward(other.view<const double, 2>(), dy.view<const double, 2>(),
+                                     backward.to(i).view<double, 2>());
+      } else {
+        kernels::multiply_backward(other.view<const float, 2>(), dy.view<const float, 2>(),
+                                   backward.to(i).view<float, 2>(), backward.parallel());
+      }
+    }
+  });
+}
+
 Var add_row(const Context& context, const Var& x, const Var& row) {
   check_numbers("add_row", "x", x);
   check_there("add_row", "row", row);

@@ -1,5 +1,6 @@
 #pragma once
-// Element by element on the tape: sums, factors, activations, dropout, and looking at a tensor in another shape.
+// Element by element on the tape: sums, products, factors, activations, dropout, and looking at a tensor in another
+// shape.
 #include <span>
 
 #include "heed/autograd/tape.h"
@@ -8,7 +9,8 @@
 
 namespace heed::ops {
 
-Var add(const Context&, const Var& a, const Var& b);  // of one shape
+Var add(const Context&, const Var& a, const Var& b);       // of one shape
+Var multiply(const Context&, const Var& a, const Var& b);  // of one shape
 // x [B,...] + row [...]: a bias [E] over [B,T,E], or a table of positions [T,E].
 Var add_row(const Context&, const Var& x, const Var& row);
 Var scale(const Context&, const Var& x, double factor);

@@ -33,6 +33,23 @@ TEST(Add, OfSingleNumbersAndOfAValueWithItself) {
   EXPECT_EQ(bench.tape.gradient(x).item(), 3);
 }
 
+// One rounding of the product; a gradient is one, too, but for a value that is multiplied with itself.
+TEST(Multiply, IsRight) {
+  check_op(60, [](Rng& rng) {
+    const Shape shape = draw_shape(rng, draw_width(rng));
+    Case test{.what = "multiply",
+              .inputs = {draw(rng, shape), draw(rng, shape)},
+              .op = [](const Context& c, std::span<const Var> in) { return multiply(c, in[0], in[1]); },
+              .roundings = 1};
+    if (rng.below(4) == 0) {
+      test.inputs.pop_back();
+      test.op = [](const Context& c, std::span<const Var> in) { return multiply(c, in[0], in[0]); };
+      test.roundings = 3;
+    }
+    return test;
+  });
+}
+
 // A bias, a table of positions, or something for everything; the whole of it, too.
 TEST(AddRow, IsRight) {
   check_op(80, [](Rng& rng) {
@@ -183,6 +200,7 @@ TEST(Elementwise, NothingGivesNothing) {
     SCOPED_TRACE(to_string(shape));
     const Tensor none = Tensor::zeros(shape, DType::f64), row = Tensor::zeros({shape[-1]}, DType::f64);
     expect_nothing_of_nothing([](const Context& c, auto in) { return add(c, in[0], in[0]); }, {none});
+    expect_nothing_of_nothing([](const Context& c, auto in) { return multiply(c, in[0], in[0]); }, {none});
     expect_nothing_of_nothing([](const Context& c, auto in) { return add_row(c, in[0], in[1]); }, {none, row});
     expect_nothing_of_nothing([](const Context& c, auto in) { return scale(c, in[0], 2); }, {none});
     expect_nothing_of_nothing([](const Context& c, auto in) { return activation(c, in[0], Activation::gelu); }, {none});
@@ -200,6 +218,8 @@ TEST(Elementwise, SaysWhatIsWrong) {
   EXPECT_EQ(error_of([&] { add(c, ids, ids); }), "add: a is in i32, expected f32 or f64");
   EXPECT_EQ(error_of([&] { add(c, x, Tensor::zeros({3, 2})); }), "add: b has shape [3, 2], expected [2, 3]");
   EXPECT_EQ(error_of([&] { add(c, x, wide); }), "add: b is in f64, expected f32");
+  EXPECT_EQ(error_of([&] { multiply(c, x, Tensor::zeros({3, 2})); }), "multiply: b has shape [3, 2], expected [2, 3]");
+  EXPECT_EQ(error_of([&] { multiply(c, x, wide); }), "multiply: b is in f64, expected f32");
   EXPECT_EQ(error_of([&] { add_row(c, x, Tensor::zeros({2})); }),
             "add_row: row has shape [2], expected the last dimensions of [2, 3]");
   EXPECT_EQ(error_of([&] {

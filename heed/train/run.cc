@@ -2,20 +2,19 @@
 
 #include <filesystem>
 #include <utility>
-#include <variant>
 
 #include "heed/base/error.h"
 #include "heed/folder/model_folder.h"
+#include "heed/models/presets.h"
 #include "heed/text/corpus.h"
 #include "heed/train/card.h"
-#include "heed/train/preset.h"
 
 namespace heed::train {
 namespace {
 
 using models::Task;
 
-Task task_of(const RunOptions& o) { return preset_named(o.preset).task; }
+Task task_of(const RunOptions& o) { return models::preset_named(o.preset).task; }
 
 text::TsvFile training_data(const RunOptions& o) { return {o.data, columns_of(o, task_of(o))}; }
 
@@ -43,12 +42,9 @@ data::Tokenizers learn_tokenizers(const RunOptions& o, const text::TsvFile& data
 }
 
 models::ModelOptions model_of(const RunOptions& o, const data::Tokenizers& tokenizers) {
-  models::ModelOptions options =
-      model_options(preset_named(o.preset), {tokenizers.source->size(), tokenizers.target->size()}, o.dropout);
-  if (!o.separate_vocabularies) return options;
-  options.transformer.source_vocabulary = options.rnn_seq2seq.source_vocabulary = tokenizers.source->size();
-  options.transformer.vocabulary = options.rnn_seq2seq.vocabulary = tokenizers.target->size();
-  return options;
+  models::Vocabularies sizes{.source = tokenizers.source->size(), .tags = tokenizers.target->size()};
+  if (o.separate_vocabularies) sizes.target = tokenizers.target->size();
+  return models::model_options(models::preset_named(o.preset), sizes, o.dropout);
 }
 
 // Everything a run holds while it goes.

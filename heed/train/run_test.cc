@@ -12,8 +12,8 @@
 
 #include "heed/base/file.h"
 #include "heed/folder/model_folder.h"
+#include "heed/models/presets.h"
 #include "heed/train/curve.h"
-#include "heed/train/preset.h"
 #include "heed/train/testing.h"
 
 namespace heed::train {
@@ -162,7 +162,8 @@ TEST(RunTest, ALanguageModelReadsOneColumn) {
   RunOptions o = files.options();
   o.preset = "lm-small", o.data = o.dev = files.out("one.txt"), o.train.steps = 2;
   run(o, files.out("m"), listener, parallel);
-  EXPECT_EQ(folder::open_model(files.out("m"))->options().transformer.kind, models::TransformerKind::decoder);
+  EXPECT_EQ(folder::open_model(files.out("m"))->options().as<models::TransformerOptions>().kind,
+            models::TransformerKind::decoder);
 }
 
 TEST(RunTest, AFinishedRunStaysAsItIs) {
@@ -201,7 +202,7 @@ TEST(RunTest, SaysWhatIsWrong) {
   EXPECT_EQ(error([](RunOptions& o) { o.data = ""; }, files.out("a")),
             "train: data is missing, expected a TSV file of pairs");
   EXPECT_EQ(error([](RunOptions& o) { o.preset = "transformer-tiyn"; }, files.out("a")),
-            "preset is 'transformer-tiyn', expected " + preset_names() + ": did you mean 'transformer-tiny'?");
+            "preset is 'transformer-tiyn', expected " + models::preset_names() + ": did you mean 'transformer-tiny'?");
   EXPECT_EQ(error(nothing, files.out("train.tsv")),
             "cannot make folder '" + files.out("train.tsv") + "': a file has that name");
   EXPECT_FALSE(fs::exists(files.out("a"))) << "nothing is left behind";

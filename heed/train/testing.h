@@ -34,13 +34,12 @@ inline std::vector<std::string> lines_of(const text::Corpus& corpus) {
 }
 
 inline models::ModelOptions small_model(int64_t vocabulary) {
-  models::ModelOptions options;
-  models::TransformerOptions& o = options.transformer;
+  models::TransformerOptions o;
   o.vocabulary = vocabulary;
   o.width = 16, o.heads = 2, o.inner = 32, o.max_length = 32;
   o.encoder_layers = o.decoder_layers = 1;
   o.dropout = 0.2f, o.attention_dropout = 0.1f;
-  return options;
+  return o;
 }
 
 inline void write_tsv(const std::string& path, const text::Corpus& corpus) {

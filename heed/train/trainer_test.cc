@@ -110,12 +110,19 @@ TEST(TrainerTest, ALossThatIsNoNumberStopsBeforeItSpoilsTheModel) {
   EXPECT_EQ(training.values(), before);
 }
 
+TEST(TrainerTest, NeedsAModelWithGradients) {
+  Training small(short_options());
+  const auto model = models::make_unfilled_model(small.model->options());
+  EXPECT_EQ(error_of([&] { Trainer(*model, small.data, short_options(), small.parallel); }),
+            "trainer: the model's parameters have no gradients, expected a store with them");
+}
+
 TEST(TrainerTest, RefusesTheCheckpointOfAnotherModel) {
   const TemporaryFolder folder;
   Training small(short_options());
   small.trainer.save(folder.file("small"));
   models::ModelOptions other = testing::small_model(small.tokenizer->size());
-  other.transformer.width = 32;
+  other.as<models::TransformerOptions>().width = 32;
   const auto model = models::make_model(other, 1);
   AdamW optimizer(model->parameters());
   Trainer trainer(*model, optimizer, small.data, short_options(), small.parallel);

@@ -115,7 +115,7 @@ models::TransformerLayer make_layer(models::NormPlace norm, bool decoder) {
   models::TransformerOptions options;
   options.width = kWidth, options.heads = kHeads, options.inner = kInner, options.dropout = 0;
   options.norm = norm;
-  options.gelu = decoder;
+  options.activation = decoder ? nn::Activation::gelu : nn::Activation::relu;
   Rng rng(1);
   return {options, "layer", decoder, rng};
 }

@@ -23,6 +23,16 @@ void add_backward(View<const double, 2> dy, View<double, 2> da, View<double, 2> 
   if (db) copy_backward(dy, db);
 }
 
+void multiply_forward(View<const double, 2> a, View<const double, 2> b, View<double, 2> y) {
+  assert(a.shape() == b.shape() && a.shape() == y.shape());
+  for_each_index(y.shape(), [&](int64_t r, int64_t c) { y(r, c) = a(r, c) * b(r, c); });
+}
+
+void multiply_backward(View<const double, 2> b, View<const double, 2> dy, View<double, 2> da) {
+  assert(b.shape() == dy.shape() && b.shape() == da.shape());
+  for_each_index(dy.shape(), [&](int64_t r, int64_t c) { da(r, c) += dy(r, c) * b(r, c); });
+}
+
 void add_row_forward(View<const double, 2> x, View<const double, 1> row, View<double, 2> y) {
   assert(x.shape() == y.shape() && row.shape(0) == x.shape(1));
   for_each_index(y.shape(), [&](int64_t r, int64_t c) { y(r, c) = x(r, c) + row(c); });

@@ -8,6 +8,9 @@ namespace heed::kernels::reference {
 void add_forward(View<const double, 2> a, View<const double, 2> b, View<double, 2> y);
 void add_backward(View<const double, 2> dy, View<double, 2> da, View<double, 2> db);
 
+void multiply_forward(View<const double, 2> a, View<const double, 2> b, View<double, 2> y);
+void multiply_backward(View<const double, 2> b, View<const double, 2> dy, View<double, 2> da);
+
 void add_row_forward(View<const double, 2> x, View<const double, 1> row, View<double, 2> y);
 void add_row_backward(View<const double, 2> dy, View<double, 2> dx, View<double, 1> drow);
 

@@ -1,0 +1,43 @@
+#pragma once
+// Parameters in safetensors files: heed's own, and those that other programs wrote with names and layouts of theirs.
+//
+//   load_parameters("model.safetensors", model->parameters(),
+//                   {.rename = replace_parts({{"encoder.layer.", "encoder."}, {".attention.self.query.", ".self.q."}}),
+//                    .ignore_extra = true});
+//
+// Tensors in F16, BF16, F32 and F64 are converted to the dtype of the parameters. Everything is checked before anything
+// is overwritten. Not here: which options a foreign model needs (docs/weights.md).
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heed/autograd/parameter.h"
+
+namespace heed::models {
+
+struct LoadOptions {
+  // The parameter that a tensor of the file is for; an empty string: for none, it is left out. Without a function a
+  // tensor has its parameter's name.
+  std::function<std::string(const std::string& tensor)> rename{};
+  // Whether a tensor [in,out] of the file has to be transposed to a parameter [out,in].
+  std::function<bool(const std::string& tensor)> transpose{};
+  bool ignore_extra{false};  // tensors that are for no parameter are left out, too
+};
+
+// A rename function: each first part is replaced by its second, wherever it stands in a name, in the order of the list.
+std::function<std::string(const std::string&)> replace_parts(std::vector<std::pair<std::string, std::string>> parts);
+
+// Throws Error where a parameter has no tensor or two, where a tensor has no parameter, and where shapes or element
+// types do not fit. Extents of 1 in front of a tensor's shape do not count: [1,V] is loaded into [V].
+void load_parameters(const std::string& path, const ParameterStore&, const LoadOptions& = {});
+
+// Where a file is cut in another way: `source` gives the values of a parameter by its name, in f32 or f64, and returns
+// an empty tensor where it has none.
+using ParameterSource = std::function<Tensor(const std::string& parameter)>;
+void load_parameters(const ParameterSource& source, const ParameterStore&);
+
+// The file is there whole or not at all.
+void save_parameters(const ParameterStore&, const std::string& path);
+
+}  // namespace heed::models
