@@ -118,7 +118,7 @@ Var Attention::step(Pass& pass, const Var& x, KvCache& cache) const {
 KvCache Attention::remember(Pass& pass, const Var& source) const {
   check_inference(pass);
   const KeysValues all = project_source(pass, source, 0);
-  return {all.k.value(), all.v.value(), source.shape(1)};
+  return KvCache::of(all.k.value(), all.v.value(), pass.cache_dtype);
 }
 
 Var Attention::step(Pass& pass, const Var& x, const KvCache& source, const AttentionCall& call) const {

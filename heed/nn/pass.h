@@ -2,6 +2,7 @@
 // Pass: what one forward pass needs beside its inputs. With a tape it can go back; in training it draws dropout; an
 // observer is told of attention on the way. Layers take it first, and keep nothing of it.
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "heed/autograd/parameter.h"
@@ -22,6 +23,8 @@ struct Pass : Context {
   bool training = false;
   RandomStream random{};
   Observer* observer = nullptr;
+  // Caches of keys and values that are made in this pass store this; none: what the pass computes in.
+  std::optional<DType> cache_dtype{};
 
   // A parameter as a value of this pass: its gradient goes where the parameter keeps it.
   Var use(const Parameter& parameter) const {

@@ -24,7 +24,7 @@ struct AttentiveRecurrenceArguments {
 struct AttentiveRecurrenceResult {
   Var h, fed;             // [B,T,H]  [B,T,C], or [B,T,F]: what went into the cell beside x
   Var last_h, last_c;     // [B,H]; last_c of an LSTM
-  Tensor queries, stats;  // [B,T,A]  [B,1,T,2], for observers; stats empty in f64
+  Tensor queries, stats;  // [B,T,A]  [B,1,T,2], for observers: see AttentionResult
 };
 
 AttentiveRecurrenceResult attentive_recurrence(const Context&, const AttentiveRecurrenceArguments&);
