@@ -33,7 +33,6 @@ struct Alignment {
 
  private:
   ops::AttentionArguments arguments(Pass&, const Var& keys, const Var& source, const AttentionCall&) const;
-  void tell(Pass&, const ops::AttentionArguments&, const Tensor& stats, const AttentionCall&) const;
 };
 
 // The mean [B,width] of the tokens of each row of x [B,T,width], or the last one of each; zero where a row has none.
