@@ -44,6 +44,8 @@ class GatesAlone final : public nn::Observer {
  public:
   explicit GatesAlone(nn::Observer* whole) : whole_(whole) {}
   Tensor head_gate(const std::string& path, int64_t heads) override { return whole_->head_gate(path, heads); }
+  bool wants_recurrent() const override { return whole_->wants_recurrent(); }
+  void recurrent(const nn::RecurrentEvent& event) override { whole_->recurrent(event); }
 
  private:
   nn::Observer* whole_;
@@ -61,10 +63,14 @@ RnnSeq2Seq::RnnSeq2Seq(const RnnSeq2SeqOptions& o, Rng& rng) : options_(o) {
     source_embedding_.factor = embedding_.factor;
   }
   if (o.encoder == Encoder::recurrent) {
-    encoder_ = nn::Recurrent(W, layers_of(o, o.layers, o.bidirectional), rng);
+    encoder_ = nn::Recurrent(W, layers_of(o, o.layers, o.bidirectional), "encoder", rng);
   } else {
-    attentive_ = AttentiveBlocks(
-        o.self_attentive, {.path = "encoder", .width = W, .bidirectional = o.bidirectional, .dropout = o.dropout}, rng);
+    const AttentiveBlocksSetting setting{.path = "encoder",
+                                         .parameters = "encoder.blocks",
+                                         .width = W,
+                                         .bidirectional = o.bidirectional,
+                                         .dropout = o.dropout};
+    attentive_ = AttentiveBlocks(o.self_attentive, setting, rng);
     attentive_out_ = nn::Linear(attentive_.width, W, rng);
   }
   if (o.first_state == FirstState::learned) {
@@ -75,8 +81,9 @@ RnnSeq2Seq::RnnSeq2Seq(const RnnSeq2SeqOptions& o, Rng& rng) : options_(o) {
       if (o.cell == nn::Cell::lstm) first_c_.emplace_back(W, W, rng);
     }
   }
-  if (o.layers > 1) decoder_ = nn::Recurrent(W, layers_of(o, o.layers - 1, false), rng);
+  if (o.layers > 1) decoder_ = nn::Recurrent(W, layers_of(o, o.layers - 1, false), "decoder", rng);
   top_ = nn::RecurrentDirection(o.cell, feeds() ? 2 * W : W, W, rng);
+  top_.path = "decoder_top";
   if (o.query != Query::none) cross_ = nn::Alignment(o.score, "decoder.cross", W, W, rng);
   if (o.readout == Readout::both) readout_ = nn::Linear(2 * W, W, rng);
   if (!o.tied) output_ = nn::Linear(W, o.vocabulary, rng);
@@ -89,7 +96,7 @@ void RnnSeq2Seq::check_length(int64_t tokens) const {
 }
 
 nn::RecurrentOutput RnnSeq2Seq::read(Pass& pass, const Var& x, const Tokens& source) const {
-  if (options_.encoder == Encoder::recurrent) return encoder_(pass, x, source.lengths);
+  if (options_.encoder == Encoder::recurrent) return encoder_(pass, x, {.lengths = source.lengths});
   nn::RecurrentOutput out{attentive_out_(pass, attentive_(pass, x, source), nn::Activation::tanh), {}};
   if (options_.first_state == FirstState::last) {
     out.last.assign(static_cast<size_t>(options_.layers), {nn::last_of_tokens(pass, out.h, source.lengths), {}});
@@ -131,7 +138,8 @@ Var RnnSeq2Seq::run(Pass& pass, const Tensor& ids, const Encoded& source, const 
   const RnnSeq2SeqOptions& o = options_;
   Var x = ops::dropout(pass, embedding_(pass, ids), pass.next_dropout(o.dropout));
   if (o.layers > 1) {
-    const nn::RecurrentOutput below = decoder_(pass, x, {}, std::span(states).first(states.size() - 1));
+    const nn::RecurrentOutput below =
+        decoder_(pass, x, {.begin = std::span(states).first(states.size() - 1), .position = call.position});
     std::copy(below.last.begin(), below.last.end(), states.begin());
     x = ops::dropout(pass, below.h, pass.next_dropout(o.dropout));
   }
@@ -146,10 +154,10 @@ Var RnnSeq2Seq::run(Pass& pass, const Tensor& ids, const Encoded& source, const 
     if (pass.observer && looks_again) feeding.observer = &gates;
     ops::AttentiveRecurrenceArguments a{.recurrence = cell, .keys = source.keys, .values = source.states};
     if (o.feed == Feed::attentional) a.w_feed = pass.use(readout_.weight), a.b_feed = pass.use(readout_.bias);
-    const auto fed = cross_.recurrence(feeding, a, call);
+    const auto fed = cross_.recurrence(feeding, top_.path, a, call);
     h = fed.h, context = fed.fed, states.back() = {fed.last_h, fed.last_c};
   } else {
-    const ops::RecurrentResult plain = ops::recurrent(pass, cell);
+    const ops::RecurrentResult plain = top_.run(pass, cell, call.position);
     h = plain.h, states.back() = {plain.last_h, plain.last_c};
   }
   if (looks_again) context = cross_(pass, h, source.keys, source.states, call);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "heed/base/error.h"
+#include "heed/nn/recurrent.h"
 
 namespace heed::nn {
 namespace {
@@ -54,14 +55,18 @@ Var Alignment::operator()(Pass& pass, const Var& x, const Var& keys, const Var& 
   return result.out;
 }
 
-ops::AttentiveRecurrenceResult Alignment::recurrence(Pass& pass, ops::AttentiveRecurrenceArguments a,
+ops::AttentiveRecurrenceResult Alignment::recurrence(Pass& pass, const std::string& recurrence_path,
+                                                     ops::AttentiveRecurrenceArguments a,
                                                      const AttentionCall& call) const {
   ops::AttentionArguments looked = arguments(pass, a.keys, a.values, call);
   a.w_query = pass.use(query.weight), a.b_query = pass.use(query.bias);
   a.w = looked.w, a.head_gate = looked.head_gate, a.attention = looked.options;
+  a.recurrence.trace = pass.wants_recurrent();
   const ops::AttentiveRecurrenceResult result = ops::attentive_recurrence(pass, a);
   looked.q = result.queries;
   tell_attention(pass, path, looked, result.stats, call);
+  tell_recurrent(pass, recurrence_path, a.recurrence, {result.h, result.last_h, result.last_c, result.trace},
+                 call.position);
   return result;
 }
 

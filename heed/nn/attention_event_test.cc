@@ -233,7 +233,7 @@ TEST(AttentionEvent, OfAlignmentsIsTheSameInDouble) {
       }
       ops::AttentiveRecurrenceArguments a{.recurrence = layer.cell.arguments(pass, in), .keys = keys, .values = states};
       a.recurrence.options.cell = cell;
-      layer.cross.recurrence(pass, a, call);
+      layer.cross.recurrence(pass, "decoder_top", a, call);
     };
     check_events(make, use, gate, 1);
   });

@@ -1,6 +1,6 @@
 #pragma once
 // Pass: what one forward pass needs beside its inputs. With a tape it can go back; in training it draws dropout; an
-// observer is told of attention on the way. Layers take it first, and keep nothing of it.
+// observer is told of attention and of recurrent layers on the way. Layers take it first, and keep nothing of it.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -42,6 +42,7 @@ struct Pass : Context {
     throw Error("pass: rows has " + std::to_string(rows.size()) + " entries, expected " + std::to_string(B) +
                 ", one for each row of the batch");
   }
+  bool wants_recurrent() const { return observer && observer->wants_recurrent(); }
   // What the observer says of the heads of a layer, in the dtype that it computes in; empty: nothing.
   Tensor head_gate(const std::string& path, int64_t heads, DType dtype) const {
     Tensor gate = observer ? observer->head_gate(path, heads) : Tensor();

@@ -333,6 +333,7 @@ AttentiveRecurrenceResult attentive_recurrence(const Context& context, const Att
                                    a.w_query, a.b_query, a.keys, a.values, a.w,    a.head_gate, a.w_feed, a.b_feed};
   const bool tracked = std::any_of(inputs.begin(), inputs.end(), [](const Var& x) { return x.tracked(); });
   AttentiveRecurrenceResult result{call.h, call.context, call.last_h, call.last_c, source.queries, source.stats};
+  if (r.trace) result.trace = call.trace(context.workspace);
   if (!context.tape || !tracked) return result;
   const auto back = [call, source, feed](const Backward& backward) { go_back(call, source, feed, backward); };
   if (call.last_c) {
