@@ -89,6 +89,26 @@ TEST_F(AlignTest, StepsSeeWhatOnePassSees) {
   }
 }
 
+TEST_F(AlignTest, AModelInDoubleIsRecordedInF32) {
+  const auto model = small_model(Kind::encoder_decoder, 9, 3);
+  const auto twin = models::make_model(model->options(), 3, DType::f64);
+  for (const auto& entry : model->parameters().entries()) {
+    twin->parameters().find(entry.name)->value.copy_from(entry.value.converted(DType::f64));
+  }
+  const data::Batch batch = batch_of({{4, 5, 6}}, {{5, 6, 8}});
+  WeightRecorder single(nn::AttentionRole::cross, parallel_), exact(nn::AttentionRole::cross, parallel_);
+  nn::Pass p = pass(&single), q = pass(&exact);
+  model->logits(p, data::source_tokens(batch), data::target_tokens(batch));
+  twin->logits(q, data::source_tokens(batch), data::target_tokens(batch));
+  ASSERT_EQ(exact.layers().size(), single.layers().size());
+  for (size_t i = 0; i < exact.layers().size(); ++i) {
+    const Tensor &a = single.layers()[i].weights, &b = exact.layers()[i].weights;
+    ASSERT_EQ(b.dtype(), DType::f32);
+    ASSERT_EQ(a.shape(), b.shape());
+    for (int64_t n = 0; n < a.size(); ++n) EXPECT_NEAR(a.data<float>()[n], b.data<float>()[n], 1e-5);
+  }
+}
+
 TEST_F(AlignTest, PiecesOfAWordVoteTogether) {
   // Source words 0 0 1 and the end, target words 0 1 1 and the end.
   const std::vector<float> numbers{.3f, .3f, .4f, 0,    // word 0 looks at the pieces of word 0, together

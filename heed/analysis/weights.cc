@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 
 #include "heed/base/error.h"
-#include "heed/kernels/attention/observe.h"
+#include "heed/nn/attention_weights.h"
 
 namespace heed::analysis {
 namespace {
@@ -60,14 +59,9 @@ void HeadSwitch::check_found() const {
 }
 
 void WeightRecorder::attention(const nn::AttentionEvent& event) {
-  if (event.role != role_ || !event.stats) return;
-  const auto& q = event.inputs.q;
-  const int64_t B = q.shape(0), H = q.shape(1), T = q.shape(2), S = event.inputs.k.shape(2);
-  Tensor rows = Tensor::zeros({B, H, T, S});
-  std::vector<int64_t> queries(static_cast<size_t>(T));
-  std::iota(queries.begin(), queries.end(), 0);
-  kernels::attention_observe(event.inputs, event.stats.view<const float, 4>(),
-                             {.queries = queries, .rows = rows.view<float, 4>()}, event.options, workspace_, parallel_);
+  if (event.role != role_) return;
+  Tensor rows = nn::attention_weights(event, workspace_, parallel_);
+  if (rows.dtype() != DType::f32) rows = rows.converted(DType::f32);
   const auto known = std::find_if(layers_.begin(), layers_.end(), [&](const Layer& l) { return l.path == event.path; });
   if (known == layers_.end()) {
     layers_.push_back({event.path, rows});

@@ -33,7 +33,7 @@ class WeightRecorder final : public nn::Observer {
  public:
   struct Layer {
     std::string path;
-    Tensor weights;  // [B,Hq,T,S]; where tokens came one at a time, T of them
+    Tensor weights;  // [B,Hq,T,S] in f32, whatever the model runs in; where tokens came one at a time, T of them
   };
 
   // `switched` is asked for gates.

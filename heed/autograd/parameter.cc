@@ -8,7 +8,8 @@ namespace heed {
 
 void ParameterStore::lay_out(const std::vector<std::pair<std::string, Parameter*>>& found,
                              const ParameterStoreOptions& options) {
-  constexpr int64_t kAlign = 16;  // numbers: a cache line of f32
+  with_float("parameters", options.dtype, [](auto) {});  // throws for what cannot be trained in
+  constexpr int64_t kAlign = 16;                         // numbers: a cache line of f32
   int64_t total = 0;
   for (const auto& [name, parameter] : found) {
     if (find(name)) throw Error("parameters: the name '" + name + "' came twice, expected each once");

@@ -165,5 +165,12 @@ TEST(ParameterStore, RefusesWhatComesTwice) {
   EXPECT_EQ(error_of([&] { ParameterStore store(tied); }), "parameters: 'out' is 'in' again, expected each once");
 }
 
+TEST(ParameterStore, IsInWhatOpsComputeIn) {
+  Pair p{counting({2}), counting({3})};
+  EXPECT_EQ(error_of([&] { ParameterStore store(p, DType::bf16); }),
+            "parameters: a tensor in bf16 came, expected f32 or f64");
+  EXPECT_FALSE(p.weight.gradient);
+}
+
 }  // namespace
 }  // namespace heed

@@ -69,5 +69,43 @@ TEST(BFloat16, RoundsToTheNearestTiesToEven) {
   EXPECT_TRUE(std::isnan(static_cast<float>(BFloat16::from(std::bit_cast<float>(0x7F800001u)))));
 }
 
+// Once: through f32 to the nearest, a number just beside a tie would become the tie.
+TEST(Halves, OfDoublesAreRoundedOnce) {
+  for (uint32_t bits = 0; bits < 0x7BFF; ++bits) {
+    const double tie = (meaning_f16(bits) + meaning_f16(bits + 1)) / 2, beside = 0x1p-40 * tie;
+    ASSERT_EQ(Float16::from(tie).bits, bits + (bits & 1)) << bits;
+    ASSERT_EQ(Float16::from(tie - beside).bits, bits);
+    ASSERT_EQ(Float16::from(tie + beside).bits, bits + 1);
+    ASSERT_EQ(Float16::from(-tie - beside).bits, 0x8000 + bits + 1);
+  }
+  for (uint32_t bits = 0; bits < 0x7F7F; ++bits) {
+    const double tie = std::bit_cast<float>(bits << 16 | 0x8000u), beside = 0x1p-40 * tie;
+    ASSERT_EQ(BFloat16::from(tie).bits, bits + (bits & 1)) << bits;
+    ASSERT_EQ(BFloat16::from(tie - beside).bits, bits);
+    ASSERT_EQ(BFloat16::from(tie + beside).bits, bits + 1);
+    ASSERT_EQ(BFloat16::from(-tie - beside).bits, 0x8000 + bits + 1);
+  }
+}
+
+TEST(Halves, OfDoublesBeyondF32) {
+  EXPECT_EQ(Float16::from(1e300).bits, 0x7C00);
+  EXPECT_EQ(BFloat16::from(1e300).bits, 0x7F80);
+  EXPECT_EQ(BFloat16::from(-1e300).bits, 0xFF80);
+  // The largest finite one is 255/256 2^128; from half-way to 2^128 on it is infinity.
+  EXPECT_EQ(BFloat16::from(0x1.FFp127).bits, 0x7F80);
+  EXPECT_EQ(BFloat16::from(std::nextafter(0x1.FFp127, 0.0)).bits, 0x7F7F);
+  EXPECT_EQ(Float16::from(-1e-300).bits, 0x8000);
+  EXPECT_EQ(BFloat16::from(1e-300).bits, 0);
+  EXPECT_EQ(BFloat16::from(0x1p-134).bits, 0);  // half of the smallest subnormal: a tie
+  EXPECT_EQ(BFloat16::from(std::nextafter(0x1p-134, 1.0)).bits, 1);
+  EXPECT_EQ(Float16::from(-0.0).bits, 0x8000);
+  for (const double infinity : {static_cast<double>(INFINITY), -static_cast<double>(INFINITY)}) {
+    EXPECT_EQ(static_cast<float>(Float16::from(infinity)), infinity);
+    EXPECT_EQ(static_cast<float>(BFloat16::from(infinity)), infinity);
+  }
+  EXPECT_TRUE(std::isnan(static_cast<float>(Float16::from(std::nan("")))));
+  EXPECT_TRUE(std::isnan(static_cast<float>(BFloat16::from(std::nan("")))));
+}
+
 }  // namespace
 }  // namespace heed

@@ -191,4 +191,29 @@ void recurrent_forward(const RecurrentInputs<float>& in, const RecurrentOutputs<
            [&](int64_t begin, int64_t end) { call.run_rows(begin, end, runs > 1 ? tokens : 0); });
 }
 
+void recurrent_trace(const RecurrentInputs<float>& in, const RecurrentOutputs<float>& out,
+                     const RecurrentOptions& options, const RecurrentTrace<float>& to, Workspace& workspace) noexcept {
+  assert(workspace.bytes() >= recurrent_forward_bytes(in, options));
+  assert(!to.c || out.last_c);
+  const RecurrentSizes n(in, options);
+  Parts parts(workspace.data());
+  Steps steps(in, options.reverse, parts);
+  steps.sort();
+  for (int64_t r = 0; r < n.B; ++r) {
+    const int64_t b = steps.row(r), length = steps.length(r);
+    for (int64_t t = length; t < n.T; ++t) {
+      if (to.gates) std::fill_n(to.gates.at(b, t), n.G * n.H, 0.0f);
+      if (to.c) std::fill_n(to.c.at(b, t), n.H, 0.0f);
+    }
+    for (int64_t s = 0; s < length; ++s) {
+      const int64_t t = steps.position(r, s);
+      if (to.gates) copy_row(out.saved.at(steps.first(s) + r), to.gates.at(b, t), n.G * n.H);
+      if (!to.c) continue;
+      // The next token has kept it as the cell before.
+      const float* c = s + 1 < length ? out.saved.at(steps.first(s + 1) + r) + (n.G + 1) * n.H : out.last_c.at(b);
+      copy_row(c, to.c.at(b, t), n.H);
+    }
+  }
+}
+
 }  // namespace heed::kernels

@@ -93,6 +93,13 @@ struct RecurrentGradients {
   View<T, 2> dh0{}, dc0{};                  // [B,H]
 };
 
+// What the cells did, token by token, for observers; zero beyond a row's length. An empty view: not wanted.
+template <class T>
+struct RecurrentTrace {
+  View<T, 4> gates{};  // [B,T,G,H], contiguous: after their activations, in the order of the weights
+  View<T, 3> c{};      // [B,T,H], of an LSTM
+};
+
 // The workspace has at least the bytes that these say.
 size_t recurrent_forward_bytes(const RecurrentInputs<float>&, const RecurrentOptions&);
 size_t recurrent_backward_bytes(const RecurrentInputs<float>&, const RecurrentOptions&);
@@ -100,5 +107,8 @@ void recurrent_forward(const RecurrentInputs<float>&, const RecurrentOutputs<flo
                        Workspace&, Parallel&) noexcept;
 void recurrent_backward(const RecurrentInputs<float>&, const RecurrentGradients<float>&, const RecurrentOptions&,
                         Workspace&, Parallel&) noexcept;
+// From what forward left in its outputs, with last_c of an LSTM. The workspace is as large as forward's.
+void recurrent_trace(const RecurrentInputs<float>&, const RecurrentOutputs<float>&, const RecurrentOptions&,
+                     const RecurrentTrace<float>&, Workspace&) noexcept;
 
 }  // namespace heed::kernels

@@ -86,6 +86,49 @@ TEST(Recurrent, IsNearTheTwin) {
   });
 }
 
+// What observers see: near the twin, which computes the cell anew where the kernel finds it kept; and zero in padding.
+TEST(Recurrent, TracesWhatTheCellsDid) {
+  for_draws(60, [](Rng& rng) {
+    const RecurrentShape n = draw_shape(rng);
+    const uint64_t seed = rng.next_u64();
+    SCOPED_TRACE(n.text());
+    RecurrentProblem<float> problem(n, seed);
+    RecurrentProblem<double> twin(n, seed);
+    const int64_t G = gates_of(n.options.cell);
+    const bool lstm = n.options.cell == Cell::lstm;
+    std::vector<float> gates(static_cast<size_t>(n.B * n.T * G * n.H), kNaN), c(problem.h.size(), kNaN);
+    std::vector<double> exact_gates(gates.size()), exact_c(c.size());
+    const auto trace = [&](auto& all, auto& cells) {
+      using T = std::remove_reference_t<decltype(all[0])>;
+      RecurrentTrace<T> to{.gates = {all.data(), {n.B, n.T, G, n.H}}};
+      if (lstm) to.c = {cells.data(), {n.B, n.T, n.H}};
+      return to;
+    };
+    Parallel parallel(2);
+    Workspace workspace(recurrent_forward_bytes(problem.inputs(), n.options));
+    recurrent_forward(problem.inputs(), problem.outputs(), n.options, workspace, parallel);
+    recurrent_trace(problem.inputs(), problem.outputs(), n.options, trace(gates, c), workspace);
+    reference::recurrent_forward(twin.inputs(), twin.outputs(), n.options);
+    reference::recurrent_trace(twin.inputs(), twin.outputs(), n.options, trace(exact_gates, exact_c));
+    double largest = 1;
+    for (const double value : exact_c) largest = std::max(largest, std::abs(value));
+    const double sums = static_cast<double>(n.I + n.C + n.H + 20);
+    const double bound = static_cast<double>(n.T + 1) * (2 * sums + static_cast<double>(problem.GH)) * kUnit;
+    EXPECT_TRUE(within(gates, exact_gates, std::vector<double>(gates.size(), bound)));
+    if (lstm) {
+      EXPECT_TRUE(within(c, exact_c, std::vector<double>(c.size(), bound * largest)));
+    }
+    for (int64_t b = 0; b < n.B && !n.lengths.empty(); ++b) {
+      for (int64_t i = n.lengths[static_cast<size_t>(b)] * n.H; lstm && i < n.T * n.H; ++i) {
+        EXPECT_EQ(c[static_cast<size_t>(b * n.T * n.H + i)], 0);
+      }
+      for (int64_t i = n.lengths[static_cast<size_t>(b)] * G * n.H; i < n.T * G * n.H; ++i) {
+        EXPECT_EQ(gates[static_cast<size_t>(b * n.T * G * n.H + i)], 0);
+      }
+    }
+  });
+}
+
 TEST(Recurrent, WhatStandsInPaddingChangesNoBit) {
   for_draws(40, [](Rng& rng) {
     RecurrentShape shape = draw_shape(rng);

@@ -21,8 +21,8 @@ AttentiveBlock::AttentiveBlock(const AttentiveBlocksOptions& o, const AttentiveB
   if (o.base == BaseLayer::linear) linear = nn::Linear(in, setting.width, init);
   if (o.base == BaseLayer::conv1d) conv1d = nn::Conv1d(in, setting.width, o.taps, init);
   if (const auto cell = cell_of(o.base)) {
-    recurrent =
-        nn::Recurrent(in, {.cell = *cell, .width = setting.width, .bidirectional = setting.bidirectional}, init);
+    recurrent = nn::Recurrent(in, {.cell = *cell, .width = setting.width, .bidirectional = setting.bidirectional},
+                              setting.parameters + ".recurrent", init);
   }
   const int64_t width = o.base == BaseLayer::none ? in : setting.width;
   if (o.attention) self = nn::Alignment(o.score, setting.path + ".self", width, width, init);
@@ -32,7 +32,7 @@ Var AttentiveBlock::operator()(Pass& pass, const Var& x, const Tokens& source) c
   Var h = x;
   if (linear.weight.value) h = linear(pass, x, nn::Activation::tanh);
   if (conv1d.weight.value) h = ops::activation(pass, conv1d(pass, x, source.lengths), nn::Activation::tanh);
-  if (!recurrent.layers.empty()) h = recurrent(pass, x, source.lengths).h;
+  if (!recurrent.layers.empty()) h = recurrent(pass, x, {.lengths = source.lengths}).h;
   if (self.path.empty()) return h;
   const Var both[] = {
       h, self(pass, h, self.keys(pass, h), h, {.role = nn::AttentionRole::self, .mask = lengths_mask(source)})};
@@ -44,6 +44,7 @@ AttentiveBlocks::AttentiveBlocks(const AttentiveBlocksOptions& o, const Attentiv
   for (int64_t i = 0; i < o.blocks; ++i) {
     AttentiveBlocksSetting own = setting;
     own.path += "." + std::to_string(i);
+    own.parameters += "." + std::to_string(i);
     blocks.emplace_back(o, own, width, init);
     if (o.base != BaseLayer::none) width = setting.width;
     if (o.attention) width *= 2;

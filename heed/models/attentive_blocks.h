@@ -46,6 +46,7 @@ struct AttentiveBlocksOptions {
 // What the model around them has in one place for all its parts.
 struct AttentiveBlocksSetting {
   std::string path;          // told to observers, with the block's number after it: "encoder" gives "encoder.0.self"
+  std::string parameters{};  // their path among the model's: "encoder.blocks"; told of recurrent layers
   int64_t width{128};        // of a base layer's states
   int64_t in{0};             // of the first block's input; 0: width
   bool bidirectional{true};  // of a recurrent base layer: each direction makes one half

@@ -21,6 +21,8 @@ class GatesAlone final : public nn::Observer {
  public:
   explicit GatesAlone(nn::Observer* whole) : whole_(whole) {}
   Tensor head_gate(const std::string& path, int64_t heads) override { return whole_->head_gate(path, heads); }
+  bool wants_recurrent() const override { return whole_->wants_recurrent(); }
+  void recurrent(const nn::RecurrentEvent& event) override { whole_->recurrent(event); }
 
  private:
   nn::Observer* whole_;
@@ -105,20 +107,25 @@ RnnSeq2Seq::RnnSeq2Seq(const RnnSeq2SeqOptions& o, nn::Init init) : options_(o),
     source_embedding_.factor = embedding_factor(n.source_embedding);
   }
   if (o.encoder == Encoder::recurrent) {
-    encoder_ = nn::Recurrent(n.source_embedding, recurrent, init);
+    encoder_ = nn::Recurrent(n.source_embedding, recurrent, "encoder", init);
   } else {
-    AttentiveBlocksSetting blocks{.path = "encoder", .width = C, .in = n.source_embedding, .dropout = o.dropout};
-    blocks.bidirectional = o.bidirectional;
+    const AttentiveBlocksSetting blocks{.path = "encoder",
+                                        .parameters = "encoder.blocks",
+                                        .width = C,
+                                        .in = n.source_embedding,
+                                        .bidirectional = o.bidirectional,
+                                        .dropout = o.dropout};
     attentive_ = AttentiveBlocks(o.self_attentive, blocks, init);
     attentive_out_ = nn::Linear(attentive_.width, C, init);
   }
   make_first_states(init);
   if (n.decoder_layers > 1) {
     recurrent.width = D, recurrent.layers = n.decoder_layers - 1, recurrent.bidirectional = false;
-    decoder_ = nn::Recurrent(n.embedding, recurrent, init);
+    decoder_ = nn::Recurrent(n.embedding, recurrent, "decoder", init);
   }
   const int64_t fed = !feeds() ? 0 : o.feed == Feed::attentional ? D : C;
   top_ = nn::RecurrentDirection(o.cell, (n.decoder_layers > 1 ? D : n.embedding) + fed, D, init);
+  top_.path = "decoder_top";
   if (o.query != Query::none) cross_ = nn::Alignment(o.score, "decoder.cross", D, C, init);
   if (o.readout == Readout::both) readout_ = nn::Linear(D + C, D, init);
   if (!o.tied) output_ = nn::Linear(o.readout == Readout::context ? C : D, o.vocabulary, init);
@@ -149,7 +156,7 @@ void RnnSeq2Seq::check_length(int64_t tokens) const {
 }
 
 nn::RecurrentOutput RnnSeq2Seq::read(Pass& pass, const Var& x, const Tokens& source) const {
-  if (options_.encoder == Encoder::recurrent) return encoder_(pass, x, source.lengths);
+  if (options_.encoder == Encoder::recurrent) return encoder_(pass, x, {.lengths = source.lengths});
   nn::RecurrentOutput out{attentive_out_(pass, attentive_(pass, x, source), nn::Activation::tanh), {}};
   if (options_.first_state == FirstState::last || options_.first_state == FirstState::top) {
     out.last.push_back({nn::last_of_tokens(pass, out.h, source.lengths), {}});
@@ -200,7 +207,8 @@ Var RnnSeq2Seq::run(Pass& pass, const Tensor& ids, const Encoded& source, const 
   const RnnSeq2SeqOptions& o = options_;
   Var x = ops::dropout(pass, embedding_(pass, ids), pass.next_dropout(o.dropout));
   if (sizes_.decoder_layers > 1) {
-    const nn::RecurrentOutput below = decoder_(pass, x, {}, std::span(states).first(states.size() - 1));
+    const nn::RecurrentOutput below =
+        decoder_(pass, x, {.begin = std::span(states).first(states.size() - 1), .position = call.position});
     std::copy(below.last.begin(), below.last.end(), states.begin());
     x = ops::dropout(pass, below.h, pass.next_dropout(o.dropout));
   }
@@ -215,10 +223,10 @@ Var RnnSeq2Seq::run(Pass& pass, const Tensor& ids, const Encoded& source, const 
     if (pass.observer && looks_again) feeding.observer = &gates;
     ops::AttentiveRecurrenceArguments a{.recurrence = cell, .keys = source.keys, .values = source.states};
     if (o.feed == Feed::attentional) a.w_feed = pass.use(readout_.weight), a.b_feed = pass.use(readout_.bias);
-    const auto fed = cross_.recurrence(feeding, a, call);
+    const auto fed = cross_.recurrence(feeding, top_.path, a, call);
     h = fed.h, context = fed.fed, states.back() = {fed.last_h, fed.last_c};
   } else {
-    const ops::RecurrentResult plain = ops::recurrent(pass, cell);
+    const ops::RecurrentResult plain = top_.run(pass, cell, call.position);
     h = plain.h, states.back() = {plain.last_h, plain.last_c};
   }
   if (looks_again) context = cross_(pass, h, source.keys, source.states, call);

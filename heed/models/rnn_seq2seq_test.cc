@@ -164,6 +164,69 @@ TEST_P(RnnSeq2SeqVariant, TellsAnObserver) {
   }
 }
 
+// Of recurrent layers: what they are called, at which position, and the states, cells and gates side by side.
+struct RecurrentListener : nn::Observer {
+  struct Told {
+    std::string path;
+    int64_t position;
+    std::vector<Tensor> tensors;  // [B,T,...]
+  };
+  std::vector<Told> told;
+  bool wants_recurrent() const override { return true; }
+  void recurrent(const nn::RecurrentEvent& e) override {
+    told.push_back({e.path, e.position, {e.h}});
+    const int64_t B = e.h.shape(0), T = e.h.shape(1), H = e.h.shape(2);
+    if (e.c) told.back().tensors.push_back(e.c);
+    if (e.gates) told.back().tensors.push_back(e.gates.reshaped({B, T, e.gates.shape(2) * H}));
+  }
+};
+
+// The names are those of parameters: the encoder's layers, then those of the decoder, the last of which looks.
+TEST_P(RnnSeq2SeqVariant, TellsOfEachRecurrentLayer) {
+  const RnnSeq2SeqOptions& o = GetParam();
+  std::vector<std::string> encoder, decoder;
+  const auto add = [&](const std::string& path) {
+    encoder.push_back(path + ".forward");
+    if (o.bidirectional) encoder.push_back(path + ".backward");
+  };
+  const bool cells = o.self_attentive.base >= BaseLayer::rnn;
+  for (int64_t i = 0; o.encoder == Encoder::recurrent && i < o.layers; ++i) add("encoder.layers." + std::to_string(i));
+  for (int64_t i = 0; o.encoder == Encoder::self_attentive && cells && i < o.self_attentive.blocks; ++i) {
+    add("encoder.blocks." + std::to_string(i) + ".recurrent.layers.0");
+  }
+  for (int64_t i = 0; i + 1 < o.layers; ++i) decoder.push_back("decoder.layers." + std::to_string(i) + ".forward");
+  decoder.emplace_back("decoder_top");
+
+  const Batch batch(o, 2, 5, 4, rng);
+  RecurrentListener listener;
+  pass.observer = &listener;
+  nn::State state = model.begin(pass, batch.source);
+  ASSERT_EQ(listener.told.size(), encoder.size());
+  for (size_t i = 0; i < encoder.size(); ++i) {
+    EXPECT_EQ(listener.told[i].path, encoder[i]);
+    EXPECT_TRUE(store.find(encoder[i] + ".w_hh")) << encoder[i];
+  }
+  listener.told.clear();
+  run(model, pass, batch);
+  const std::vector<RecurrentListener::Told> whole(listener.told.begin() + std::ssize(encoder), listener.told.end());
+  ASSERT_EQ(whole.size(), decoder.size());
+  for (int64_t t = 0; t < 4; ++t) {
+    listener.told.clear();
+    model.step(pass, columns_of(batch.target.ids, t, t + 1), state);
+    ASSERT_EQ(listener.told.size(), decoder.size());
+    for (size_t i = 0; i < decoder.size(); ++i) {
+      EXPECT_EQ(listener.told[i].path, decoder[i]);
+      EXPECT_EQ(whole[i].path, decoder[i]);
+      EXPECT_TRUE(store.find(decoder[i] + ".w_hh")) << decoder[i];
+      EXPECT_EQ(listener.told[i].position, t);
+      ASSERT_EQ(listener.told[i].tensors.size(), whole[i].tensors.size());
+      for (size_t k = 0; k < whole[i].tensors.size(); ++k) {
+        EXPECT_LE(deviation(row_of(listener.told[i].tensors[k], 0), row_of(whole[i].tensors[k], t)), 1e-5) << t;
+      }
+    }
+  }
+}
+
 // One layer's head is switched off, all others are left alone.
 struct Switch : nn::Observer {
   std::string off;

@@ -19,8 +19,12 @@ SelfAttentive::SelfAttentive(const SelfAttentiveOptions& o, nn::Init init) : opt
   if (o.outputs < 1) fail("outputs is " + std::to_string(o.outputs) + ", expected 1 or more");
   embedding_ = nn::Embedding(o.vocabulary, o.width, init);
   embedding_.factor = std::sqrt(static_cast<double>(o.width));
-  blocks_ = AttentiveBlocks(
-      o.layers, {.path = "blocks", .width = o.width, .bidirectional = o.bidirectional, .dropout = o.dropout}, init);
+  const AttentiveBlocksSetting setting{.path = "blocks",
+                                       .parameters = "blocks",
+                                       .width = o.width,
+                                       .bidirectional = o.bidirectional,
+                                       .dropout = o.dropout};
+  blocks_ = AttentiveBlocks(o.layers, setting, init);
   output_ = nn::Linear(blocks_.width, o.outputs, init);
 }
 

@@ -94,6 +94,24 @@ TEST_P(SelfAttentiveVariant, TellsAnObserverOfEachBlock) {
   EXPECT_EQ(listener.told, expected);
 }
 
+TEST_P(SelfAttentiveVariant, TellsOfEachRecurrentLayer) {
+  struct : nn::Observer {
+    std::vector<std::string> told;
+    bool wants_recurrent() const override { return true; }
+    void recurrent(const nn::RecurrentEvent& e) override { told.push_back(e.path); }
+  } listener;
+  pass.observer = &listener;
+  model.logits(pass, Source(GetParam(), 2, 5, rng).source);
+  std::vector<std::string> expected;
+  for (int64_t i = 0; GetParam().layers.base >= BaseLayer::rnn && i < GetParam().layers.blocks; ++i) {
+    const std::string path = "blocks." + std::to_string(i) + ".recurrent.layers.0";
+    expected.push_back(path + ".forward");
+    if (GetParam().bidirectional) expected.push_back(path + ".backward");
+  }
+  EXPECT_EQ(listener.told, expected);
+  for (const std::string& path : expected) EXPECT_TRUE(store.find(path + ".w_hh")) << path;
+}
+
 TEST_P(SelfAttentiveVariant, ComesBackFromItsFolder) {
   const auto made = make_model(GetParam(), 5);
   const auto loaded = testing::saved_and_loaded(*made);

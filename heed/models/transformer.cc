@@ -209,7 +209,7 @@ Var Transformer::logits(Pass& pass, const Var& states) const {
 
 nn::State Transformer::begin(Pass& pass, const Tokens& source) const {
   nn::State state;
-  state.self.resize(decoder_.size());
+  state.self.resize(decoder_.size(), {.dtype = pass.cache_dtype});
   if (options_.kind != TransformerKind::encoder_decoder) return state;
   const Var memory = encode(pass, source);
   for (const TransformerLayer& layer : decoder_) state.cross.push_back(layer.cross.remember(pass, memory));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -105,6 +106,32 @@ Tensor rows_of(const Tensor& ids, std::span<const int64_t> parents) {
     std::copy_n(ids.data<int32_t>() + parents[static_cast<size_t>(i)] * T, T, rows.data<int32_t>() + i * T);
   }
   return rows;
+}
+
+TEST_P(Decoder, StepsOverCachesOfTheDTypeThatThePassNames) {
+  Rng rng(26);
+  const Batch batch(GetParam(), 2, 5, 3, rng);
+  std::vector<size_t> bytes;
+  std::vector<Tensor> logits;
+  for (const std::optional<DType> dtype :
+       {std::optional<DType>(), std::optional(DType::f32), std::optional(DType::f16)}) {
+    pass.cache_dtype = dtype;
+    nn::State state = model.begin(pass, batch.source);
+    pass.cache_dtype = {};  // it counts where caches are made
+    for (int64_t t = 0; t < 3; ++t) {
+      logits.push_back(model.step(pass, columns_of(batch.target.ids, t, t + 1), state).value());
+    }
+    bytes.push_back(state.bytes());
+    for (const auto* caches : {&state.self, &state.cross}) {
+      for (const nn::KvCache& cache : *caches) EXPECT_EQ(cache.k.dtype(), dtype.value_or(DType::f32));
+    }
+  }
+  EXPECT_EQ(bytes[0], bytes[1]);
+  EXPECT_EQ(bytes[0], 2 * bytes[2]);
+  for (size_t t = 0; t < 3; ++t) {
+    EXPECT_TRUE(testing::same_bits(logits[t], logits[3 + t]));
+    EXPECT_FALSE(testing::same_bits(logits[t], logits[6 + t]));
+  }
 }
 
 TEST_P(Decoder, ReorderedHypothesesGoOnAsIfTheyHadBeenDecodedSo) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "heed/base/error.h"
+#include "heed/nn/recurrent.h"
 
 namespace heed::nn {
 namespace {
@@ -41,15 +42,8 @@ ops::AttentionArguments Alignment::arguments(Pass& pass, const Var& keys, const 
   a.options.mask = call.mask;
   if (score != Score::scaled) a.options.scale = 1;
   if (score == Score::additive) a.w = pass.use(w);
-  if (pass.observer) a.head_gate = pass.observer->head_gate(path, 1);
+  a.head_gate = pass.head_gate(path, 1, keys.dtype());
   return a;
-}
-
-void Alignment::tell(Pass& pass, const ops::AttentionArguments& a, const Tensor& stats,
-                     const AttentionCall& call) const {
-  if (!pass.observer) return;
-  const kernels::AttentionInputs inputs = ops::attention_inputs(a);
-  pass.observer->attention({path, call.role, call.position, inputs, stats, a.options});
 }
 
 Var Alignment::operator()(Pass& pass, const Var& x, const Var& keys, const Var& source,
@@ -57,18 +51,22 @@ Var Alignment::operator()(Pass& pass, const Var& x, const Var& keys, const Var& 
   ops::AttentionArguments a = arguments(pass, keys, source, call);
   a.q = query.weight.value ? query(pass, x) : x;
   const ops::AttentionResult result = ops::attention(pass, a);
-  tell(pass, a, result.stats, call);
+  tell_attention(pass, path, a, result.stats, call);
   return result.out;
 }
 
-ops::AttentiveRecurrenceResult Alignment::recurrence(Pass& pass, ops::AttentiveRecurrenceArguments a,
+ops::AttentiveRecurrenceResult Alignment::recurrence(Pass& pass, const std::string& recurrence_path,
+                                                     ops::AttentiveRecurrenceArguments a,
                                                      const AttentionCall& call) const {
   ops::AttentionArguments looked = arguments(pass, a.keys, a.values, call);
   a.w_query = pass.use(query.weight), a.b_query = pass.use(query.bias);
   a.w = looked.w, a.head_gate = looked.head_gate, a.attention = looked.options;
+  a.recurrence.trace = pass.wants_recurrent();
   const ops::AttentiveRecurrenceResult result = ops::attentive_recurrence(pass, a);
   looked.q = result.queries;
-  tell(pass, looked, result.stats, call);
+  tell_attention(pass, path, looked, result.stats, call);
+  tell_recurrent(pass, recurrence_path, a.recurrence, {result.h, result.last_h, result.last_c, result.trace},
+                 call.position);
   return result;
 }
 

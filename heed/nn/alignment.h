@@ -26,14 +26,15 @@ struct Alignment {
   // Contexts [B,T,source_width] of x [B,T,width].
   Var operator()(Pass&, const Var& x, const Var& keys, const Var& source, const AttentionCall&) const;
   // A recurrence that is fed with its contexts, or with what w_feed makes of them. `a` comes with the recurrence, keys,
-  // values and what feeds; how they are looked at is put in here.
-  ops::AttentiveRecurrenceResult recurrence(Pass&, ops::AttentiveRecurrenceArguments a, const AttentionCall&) const;
+  // values and what feeds; how they are looked at is put in here. The path is that of the recurrence's parameters, told
+  // to observers.
+  ops::AttentiveRecurrenceResult recurrence(Pass&, const std::string& recurrence_path,
+                                            ops::AttentiveRecurrenceArguments a, const AttentionCall&) const;
 
   void visit(auto&& each) { each("query", query), each("key", key), each("w", w); }
 
  private:
   ops::AttentionArguments arguments(Pass&, const Var& keys, const Var& source, const AttentionCall&) const;
-  void tell(Pass&, const ops::AttentionArguments&, const Tensor& stats, const AttentionCall&) const;
 };
 
 // The mean [B,width] of the tokens of each row of x [B,T,width], or the last one of each; zero where a row has none.

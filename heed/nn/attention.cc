@@ -39,6 +39,21 @@ AttentionOptions checked(AttentionOptions o, const std::string& path) {
 
 }  // namespace
 
+void tell_attention(Pass& pass, const std::string& path, const ops::AttentionArguments& a, const Tensor& stats,
+                    const AttentionCall& call) {
+  if (!pass.observer) return;
+  const kernels::AttentionInputs inputs = ops::attention_inputs(a);
+  const kernels::reference::Inputs inputs_f64 = ops::attention_inputs_f64(a);
+  pass.observer->attention({.path = path,
+                            .role = call.role,
+                            .position = call.position,
+                            .rows = pass.rows_of(a.q.shape(0)),
+                            .inputs = inputs,
+                            .inputs_f64 = inputs_f64,
+                            .stats = stats,
+                            .options = a.options});
+}
+
 Attention::Attention(const AttentionOptions& wanted, std::string name, Init init)
     : options(checked(wanted, name)), path(std::move(name)) {
   const AttentionOptions& o = options;
@@ -87,12 +102,9 @@ Var Attention::attend(Pass& pass, const Var& query, const KeysValues& source, co
   if (options.score == Score::dot || options.score == Score::bilinear) a.options.scale = 1;
   if (options.score == Score::additive) a.w = pass.use(w);
   if (options.alibi) a.options.mask.alibi = kernels::Alibi::offset(call.position, slopes_);
-  if (pass.observer) a.head_gate = pass.observer->head_gate(path, options.heads);
+  a.head_gate = pass.head_gate(path, options.heads, query.dtype());
   const ops::AttentionResult result = ops::attention(pass, a);
-  if (pass.observer) {
-    const kernels::AttentionInputs inputs = ops::attention_inputs(a);
-    pass.observer->attention({path, call.role, call.position, inputs, result.stats, a.options});
-  }
+  tell_attention(pass, path, a, result.stats, call);
   return options.projections ? out(pass, result.out) : result.out;
 }
 
@@ -118,7 +130,7 @@ Var Attention::step(Pass& pass, const Var& x, KvCache& cache) const {
 KvCache Attention::remember(Pass& pass, const Var& source) const {
   check_inference(pass);
   const KeysValues all = project_source(pass, source, 0);
-  return {all.k.value(), all.v.value(), source.shape(1)};
+  return KvCache::of(all.k.value(), all.v.value(), pass.cache_dtype);
 }
 
 Var Attention::step(Pass& pass, const Var& x, const KvCache& source, const AttentionCall& call) const {

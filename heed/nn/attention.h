@@ -45,6 +45,10 @@ struct AttentionCall {
   int64_t position{0};  // of the first query; the first key stands at 0
 };
 
+// Tells the observer, if there is one. `stats` are those of ops::attention() of `a`. Internal to layers.
+void tell_attention(Pass&, const std::string& path, const ops::AttentionArguments& a, const Tensor& stats,
+                    const AttentionCall&);
+
 struct Attention {
   AttentionOptions options;
   std::string path;               // told to observers: "encoder.0.self"

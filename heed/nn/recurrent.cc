@@ -26,6 +26,29 @@ RecurrentStates half_of(Pass& pass, const RecurrentStates& states, const Recurre
 
 }  // namespace
 
+void tell_recurrent(Pass& pass, const std::string& path, const ops::RecurrentArguments& a,
+                    const ops::RecurrentResult& result, int64_t position) {
+  if (!pass.wants_recurrent()) return;
+  pass.observer->recurrent({.path = path,
+                            .cell = a.options.cell,
+                            .reverse = a.options.reverse,
+                            .position = position,
+                            .rows = pass.rows_of(a.x.shape(0)),
+                            .lengths = a.lengths,
+                            .h = result.h.value(),
+                            .c = result.trace.c,
+                            .gates = result.trace.gates,
+                            .h0 = a.h0.value(),
+                            .c0 = a.c0.value()});
+}
+
+ops::RecurrentResult RecurrentDirection::run(Pass& pass, ops::RecurrentArguments a, int64_t position) const {
+  a.trace = pass.wants_recurrent();
+  ops::RecurrentResult result = ops::recurrent(pass, a);
+  tell_recurrent(pass, path, a, result, position);
+  return result;
+}
+
 RecurrentDirection::RecurrentDirection(Cell cell, int64_t in, int64_t width, Init init) {
   const int64_t rows = kernels::gates_of(cell) * width;
   const double bound = 1 / std::sqrt(static_cast<double>(width));
@@ -36,7 +59,7 @@ RecurrentDirection::RecurrentDirection(Cell cell, int64_t in, int64_t width, Ini
   if (cell == Cell::lstm && init.draws()) b_ih.value.slice(width, width).fill(1);
 }
 
-Recurrent::Recurrent(int64_t in, const RecurrentOptions& o, Init init) : options(o) {
+Recurrent::Recurrent(int64_t in, const RecurrentOptions& o, const std::string& path, Init init) : options(o) {
   check_fields("recurrent", o);
   if (o.bidirectional && o.width % 2 != 0) {
     throw Error("recurrent: width is " + std::to_string(o.width) + ", expected an even one for two directions");
@@ -45,15 +68,18 @@ Recurrent::Recurrent(int64_t in, const RecurrentOptions& o, Init init) : options
     const int64_t width = o.bidirectional ? o.width / 2 : o.width, from = i == 0 ? in : o.width;
     RecurrentLayer layer;
     layer.forward = RecurrentDirection(o.cell, from, width, init);
-    if (o.bidirectional) layer.backward = RecurrentDirection(o.cell, from, width, init);
+    layer.forward.path = path + ".layers." + std::to_string(i) + ".forward";
+    if (o.bidirectional) {
+      layer.backward = RecurrentDirection(o.cell, from, width, init);
+      layer.backward.path = path + ".layers." + std::to_string(i) + ".backward";
+    }
     layers.push_back(layer);
   }
 }
 
-RecurrentOutput Recurrent::operator()(Pass& pass, const Var& x, std::span<const int64_t> lengths,
-                                      std::span<const RecurrentStates> begin) const {
-  if (!begin.empty() && begin.size() != layers.size()) {
-    throw Error("recurrent: states for " + std::to_string(begin.size()) + " layers came, expected " +
+RecurrentOutput Recurrent::operator()(Pass& pass, const Var& x, const RecurrentCall& call) const {
+  if (!call.begin.empty() && call.begin.size() != layers.size()) {
+    throw Error("recurrent: states for " + std::to_string(call.begin.size()) + " layers came, expected " +
                 std::to_string(layers.size()));
   }
   RecurrentOutput out{x, {}};
@@ -62,13 +88,13 @@ RecurrentOutput Recurrent::operator()(Pass& pass, const Var& x, std::span<const 
     const auto run = [&](const RecurrentDirection& direction, bool backward) {
       if (!direction.w_hh.value) return ops::RecurrentResult{};
       ops::RecurrentArguments a = direction.arguments(pass, out.h);
-      if (!begin.empty()) {
-        const RecurrentStates from = half_of(pass, begin[i], layers[i], backward);
+      if (!call.begin.empty()) {
+        const RecurrentStates from = half_of(pass, call.begin[i], layers[i], backward);
         a.h0 = from.h, a.c0 = from.c;
       }
-      a.lengths = lengths;
+      a.lengths = call.lengths;
       a.options = {.cell = options.cell, .reverse = backward};
-      return ops::recurrent(pass, a);
+      return direction.run(pass, a, call.position);
     };
     const ops::RecurrentResult forward = run(layers[i].forward, false), backward = run(layers[i].backward, true);
     out.h = beside(pass, forward.h, backward.h);

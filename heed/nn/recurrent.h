@@ -1,7 +1,8 @@
 #pragma once
 // Recurrent layers, one over the other, in one direction or in both, and a convolution along the tokens. Rows may have
-// different lengths; states beyond are zero.
+// different lengths; states beyond are zero. An observer that wants it is told what the cells did (observer.h).
 #include <span>
+#include <string>
 #include <vector>
 
 #include "heed/base/allocator.h"
@@ -37,8 +38,21 @@ struct RecurrentStates {
 // One a layer; made at every pass, so in memory that is kept for the next.
 using LayerStates = CachedVector<RecurrentStates>;
 
+// What a call is about, beside the input. Spans are borrowed until the tape has gone back.
+struct RecurrentCall {
+  std::span<const int64_t> lengths{};        // [B]; empty: all of T
+  std::span<const RecurrentStates> begin{};  // the states before the first token, one a layer; empty: zero
+  int64_t position{0};                       // of the first token, for observers
+};
+
+// Tells the observer, if it wants it, of a recurrence whose arguments had `trace` set. `path` is that of the
+// recurrence's parameters. Internal to layers.
+void tell_recurrent(Pass&, const std::string& path, const ops::RecurrentArguments&, const ops::RecurrentResult&,
+                    int64_t position);
+
 // One direction of one layer, with PyTorch's names and orders of gates.
 struct RecurrentDirection {
+  std::string path;  // of the parameters, told to observers: "encoder.layers.0.forward"
   Parameter w_ih, w_hh, b_ih, b_hh;
 
   RecurrentDirection() = default;
@@ -47,6 +61,8 @@ struct RecurrentDirection {
   ops::RecurrentArguments arguments(Pass& pass, const Var& x) const {
     return {.x = x, .w_ih = pass.use(w_ih), .w_hh = pass.use(w_hh), .b_ih = pass.use(b_ih), .b_hh = pass.use(b_hh)};
   }
+  // Of arguments that began as those above.
+  ops::RecurrentResult run(Pass&, ops::RecurrentArguments, int64_t position) const;
   void visit(auto&& each) { each("w_ih", w_ih), each("w_hh", w_hh), each("b_ih", b_ih), each("b_hh", b_hh); }
 };
 
@@ -66,12 +82,11 @@ struct Recurrent {
   std::vector<RecurrentLayer> layers;
 
   Recurrent() = default;
-  Recurrent(int64_t in, const RecurrentOptions&, Init init);  // throws Error where options do not fit
+  // `path` is that of its parameters: "encoder". Throws Error where options do not fit.
+  Recurrent(int64_t in, const RecurrentOptions&, const std::string& path, Init init);
 
-  // x [B,T,in]. Lengths [B] are borrowed until the tape has gone back; empty: all of T. `begin` has the states before
-  // the first token, one a layer; empty: zero.
-  RecurrentOutput operator()(Pass&, const Var& x, std::span<const int64_t> lengths = {},
-                             std::span<const RecurrentStates> begin = {}) const;
+  // x [B,T,in]
+  RecurrentOutput operator()(Pass&, const Var& x, const RecurrentCall& = {}) const;
 
   void visit(auto&& each) { each("layers", layers); }
 };

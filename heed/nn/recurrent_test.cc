@@ -45,7 +45,7 @@ TEST(RecurrentGradient, IsExactForEveryOption) {
     const uint64_t seed = rng.next_u64();
     const auto make = [&] {
       Rng weights(seed);
-      return Recurrent(I, options, weights);
+      return Recurrent(I, options, "layer", weights);
     };
     const auto use = [&](const Recurrent& layer, Pass& pass, std::span<const Var> in) {
       std::vector<RecurrentStates> begin;
@@ -53,7 +53,7 @@ TEST(RecurrentGradient, IsExactForEveryOption) {
         begin.push_back({in[next++], {}});
         if (options.cell == Cell::lstm) begin.back().c = in[next++];
       }
-      return everything(pass, layer(pass, in[0], lengths, begin));
+      return everything(pass, layer(pass, in[0], {.lengths = lengths, .begin = begin}));
     };
     // Of each step and layer, there and back: sums over inputs, states and gates.
     const double additions = static_cast<double>(options.layers * (T + 1) * (2 * (I + 4) + 16 + 20));
@@ -93,8 +93,8 @@ TEST(Recurrent, BothDirectionsAreTwoLayers) {
     Machine machine;
     Pass pass = machine.pass();
     Rng rng(1);
-    const Recurrent both(5, {.cell = cell, .width = 8, .bidirectional = true}, rng);
-    Recurrent one(5, {.cell = cell, .width = 4}, rng);
+    const Recurrent both(5, {.cell = cell, .width = 8, .bidirectional = true}, "both", rng);
+    Recurrent one(5, {.cell = cell, .width = 4}, "one", rng);
     const Tensor x = normal({3, 6, 5}, 1, rng);
     const RecurrentOutput out = both(pass, x);
     one.layers[0].forward = both.layers[0].forward;
@@ -111,11 +111,12 @@ TEST(Recurrent, GoesOnFromItsLastStates) {
     Machine machine;
     Pass pass = machine.pass();
     Rng rng(2);
-    const Recurrent layer(5, {.cell = cell, .width = 7, .layers = 2}, rng);
+    const Recurrent layer(5, {.cell = cell, .width = 7, .layers = 2}, "layer", rng);
     const Tensor x = normal({1, 9, 5}, 1, rng);
     const RecurrentOutput whole = layer(pass, x);
     const RecurrentOutput first = layer(pass, x.reshaped({9, 5}).slice(0, 8).reshaped({1, 8, 5}));
-    const RecurrentOutput second = layer(pass, x.reshaped({9, 5}).slice(8, 1).reshaped({1, 1, 5}), {}, first.last);
+    const RecurrentOutput second =
+        layer(pass, x.reshaped({9, 5}).slice(8, 1).reshaped({1, 1, 5}), {.begin = first.last});
     // The last step's product is another kernel than the whole's: sums of 7 in another order.
     EXPECT_LE(deviation(second.last[1].h.value(), whole.last[1].h.value()), 2 * (5 + 7 + 7 + 20) * testing::kUnit);
   }
@@ -127,12 +128,12 @@ TEST(Recurrent, WhatStandsInPaddingDoesNotMatter) {
     Machine machine;
     Pass pass = machine.pass();
     Rng rng(3);
-    const Recurrent layer(3, {.cell = cell, .width = 6, .layers = 2, .bidirectional = true}, rng);
+    const Recurrent layer(3, {.cell = cell, .width = 6, .layers = 2, .bidirectional = true}, "layer", rng);
     const Conv1d conv(3, 4, 3, rng);
     const Tensor x = normal({3, 5, 3}, 1, rng), padded = x.clone();
     std::fill_n(padded.data<float>() + 2 * 3, 3 * 3, std::numeric_limits<float>::quiet_NaN());
-    EXPECT_TRUE(testing::same_bits(everything(pass, layer(pass, x, lengths)).value(),
-                                   everything(pass, layer(pass, padded, lengths)).value()));
+    EXPECT_TRUE(testing::same_bits(everything(pass, layer(pass, x, {.lengths = lengths})).value(),
+                                   everything(pass, layer(pass, padded, {.lengths = lengths})).value()));
     EXPECT_TRUE(testing::same_bits(conv(pass, x, lengths).value(), conv(pass, padded, lengths).value()));
   }
 }
@@ -154,17 +155,17 @@ TEST(Tokens, TheLastOfEachRowIsItselfToTheBit) {
 
 TEST(Recurrent, SaysWhatDoesNotFit) {
   Rng rng(4);
-  const auto made = [&](const RecurrentOptions& o) { return error_of([&] { Recurrent(3, o, rng); }); };
+  const auto made = [&](const RecurrentOptions& o) { return error_of([&] { Recurrent(3, o, "layer", rng); }); };
   EXPECT_EQ(made({.width = 0}), "recurrent: width is 0, expected an integer >= 1");
   EXPECT_EQ(made({.width = 3, .bidirectional = true}),
             "recurrent: width is 3, expected an even one for two directions");
   EXPECT_EQ(error_of([&] { Conv1d(3, 3, 2, rng); }), "conv1d: taps is 2, expected an odd number");
   Machine machine;
   Pass pass = machine.pass();
-  const Recurrent layer(3, {.width = 4, .layers = 2}, rng);
+  const Recurrent layer(3, {.width = 4, .layers = 2}, "layer", rng);
   const std::vector<RecurrentStates> one(1);
   EXPECT_EQ(error_of([&] {
-              layer(pass, Tensor::zeros({1, 2, 3}), {}, one);
+              layer(pass, Tensor::zeros({1, 2, 3}), {.begin = one});
             }),
             "recurrent: states for 1 layers came, expected 2");
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "heed/base/error.h"
+#include "heed/tensor/convert.h"
 
 namespace heed::nn {
 namespace {
@@ -22,7 +23,7 @@ Tensor gathered(const Tensor& from, std::span<const int64_t> parents) {
   return to;
 }
 
-// A tensor of `shape` that begins with the first `rows` of each batch.
+// A tensor of `shape` that begins with the first `rows` of each batch, which are in `dtype` already.
 Tensor with_room(const Tensor& from, int64_t rows, const Shape& shape, DType dtype) {
   Tensor to = Tensor::uninitialised(shape, dtype);
   if (!from || to.size() == 0) return to;
@@ -37,32 +38,41 @@ Tensor with_room(const Tensor& from, int64_t rows, const Shape& shape, DType dty
 
 void append_rows(const Tensor& from, int64_t at, const Tensor& to) {
   if (from.size() == 0) return;
-  const size_t batches = static_cast<size_t>(from.shape(0)), block = from.bytes() / batches;
-  const size_t row = block / static_cast<size_t>(from.shape(1)), to_batch = to.bytes() / batches;
-  for (size_t b = 0; b < batches; ++b) {
-    std::memcpy(to.raw() + b * to_batch + static_cast<size_t>(at) * row, from.raw() + b * block, block);
+  const int64_t batches = from.shape(0), block = from.size() / batches;
+  const int64_t row = block / from.shape(1), to_batch = to.size() / batches;
+  const auto place = [](const Tensor& x, int64_t i) {
+    return x.raw() + static_cast<size_t>(i) * element_bytes(x.dtype());
+  };
+  for (int64_t b = 0; b < batches; ++b) {
+    convert_numbers(place(from, b * block), from.dtype(), place(to, b * to_batch + at * row), to.dtype(), block);
   }
 }
 
-// What comes is of the shape and dtype of what is there, but for the number of rows, which is `rows`.
-void check_fits(const char* name, const Tensor& from, const Tensor& there, int64_t rows) {
+// What comes is of the shape of what is there, but for the number of rows, which is `rows`. It is of the same dtype,
+// too, unless `converts`.
+void check_fits(const char* name, const Tensor& from, const Tensor& there, int64_t rows, bool converts) {
   const Shape expected = (there ? there : from).shape().with(1, rows);
-  const DType dtype = (there ? there : from).dtype();
-  if (from.shape() == expected && from.dtype() == dtype) return;
+  const DType dtype = (there && !converts ? there : from).dtype();
+  if (from.shape() == expected && from.dtype() == dtype && is_floating(dtype)) return;
   throw Error(std::string("cache: ") + name + " of shape " + to_string(from.shape()) + " in " + name_of(from.dtype()) +
-              " came, expected " + to_string(expected) + " in " + name_of(dtype));
+              " came, expected " + to_string(expected) + " in " + (is_floating(dtype) ? name_of(dtype) : "f32 or f64"));
 }
 
 }  // namespace
 
+KvCache KvCache::of(const Tensor& k, const Tensor& v, std::optional<DType> dtype) {
+  const auto stored = [&](const Tensor& x) { return dtype && *dtype != x.dtype() ? x.converted(*dtype) : x; };
+  return {.k = stored(k), .v = stored(v), .length = k.shape(1), .dtype = dtype};
+}
+
 void KvCache::append(const Tensor& new_k, const Tensor& new_v) {
-  check_fits("keys", new_k, k, new_k.shape(1));
-  check_fits("values", new_v, v, new_k.shape(1));
+  check_fits("keys", new_k, k, new_k.shape(1), dtype.has_value());
+  check_fits("values", new_v, v, new_k.shape(1), dtype.has_value());
   const int64_t needed = length + new_k.shape(1);
   if (!k || needed > k.shape(1)) {
     const int64_t room = std::max({kFirstRoom, needed, k ? 2 * k.shape(1) : 0});
-    k = with_room(k, length, new_k.shape().with(1, room), new_k.dtype());
-    v = with_room(v, length, new_v.shape().with(1, room), new_v.dtype());
+    k = with_room(k, length, new_k.shape().with(1, room), dtype.value_or(new_k.dtype()));
+    v = with_room(v, length, new_v.shape().with(1, room), dtype.value_or(new_v.dtype()));
   }
   append_rows(new_k, length, k);
   append_rows(new_v, length, v);

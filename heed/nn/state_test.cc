@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "heed/base/rng.h"
 #include "heed/base/testing.h"
 
 namespace heed::nn {
@@ -67,6 +68,68 @@ TEST(KvCache, SaysWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] { cache.append(rows(2, 1, 3, 0).converted(DType::f64), rows(2, 1, 4, 0)); }),
             "cache: keys of shape [2, 1, 3] in f64 came, expected [2, 1, 3] in f32");
   EXPECT_EQ(cache.length, 1);
+}
+
+TEST(KvCache, StoresIn16BitsWhatComesInF32) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    KvCache cache{.dtype = dtype};
+    KvCache plain;
+    Rng rng(1);
+    for (const int64_t n : {1, 30, 5, 40}) {
+      Tensor k = Tensor::uninitialised({2, n, 3}), v = Tensor::uninitialised({2, n, 5});
+      for (const Tensor& x : {k, v}) std::generate_n(x.data<float>(), x.size(), [&] { return rng.normal(); });
+      cache.append(k, v);
+      plain.append(k, v);
+    }
+    EXPECT_EQ(cache.length, 76);
+    EXPECT_EQ(cache.k.dtype(), dtype);
+    EXPECT_EQ(cache.v.dtype(), dtype);
+    EXPECT_EQ(cache.k.shape(), plain.k.shape());
+    for (const auto& [got, want] : {std::pair{cache.k, plain.k}, {cache.v, plain.v}}) {
+      const std::vector<double> rounded = got.to_doubles(), exact = want.converted(dtype).to_doubles();
+      const int64_t room = got.shape(1), width = got.shape(2);
+      for (int64_t i = 0; i < got.size(); ++i) {
+        if (i / width % room >= 76) continue;  // not there yet
+        EXPECT_EQ(rounded[static_cast<size_t>(i)], exact[static_cast<size_t>(i)]) << i;
+      }
+    }
+    // Rows in f64 are rounded once, too, and the dtype that was chosen is kept.
+    cache.append(Tensor::full({2, 1, 3}, 1 + 0x1p-8 + 0x1p-50, DType::f64), Tensor::zeros({2, 1, 5}, DType::f64));
+    const double stored = cache.k.to_doubles()[76 * 3];
+    EXPECT_EQ(stored, dtype == DType::bf16 ? 1 + 0x1p-7 : 1 + 0x1p-8);
+    EXPECT_EQ(error_of([&] {
+                cache.append(Tensor::zeros({2, 1, 3}, DType::i32), Tensor::zeros({2, 1, 5}));
+              }),
+              "cache: keys of shape [2, 1, 3] in i32 came, expected [2, 1, 3] in f32 or f64");
+  }
+}
+
+TEST(KvCache, OfWholeSourcesSharesWhereItNeedNotConvert) {
+  const Tensor k = rows(2, 4, 3, 0), v = rows(2, 4, 5, 0);
+  EXPECT_EQ(KvCache::of(k, v).k.raw(), k.raw());
+  EXPECT_EQ(KvCache::of(k, v, DType::f32).v.raw(), v.raw());
+  const KvCache stored = KvCache::of(k, v, DType::f16);
+  EXPECT_EQ(stored.length, 4);
+  EXPECT_EQ(stored.k.dtype(), DType::f16);
+  EXPECT_EQ(stored.v.to_doubles(), v.to_doubles());
+}
+
+TEST(State, ReordersAndCountsCachesIn16Bits) {
+  State state;
+  state.self.resize(1, {.dtype = DType::bf16});
+  state.self[0].append(rows(3, 4, 2, 0), rows(3, 4, 5, 0));
+  state.cross.push_back(KvCache::of(rows(3, 6, 2, 0), rows(3, 6, 2, 0), DType::f16));
+  EXPECT_EQ(state.bytes(), 2u * 3 * (32 * (2 + 5) + 6 * (2 + 2)));
+  const int64_t parents[] = {2, 0};
+  state.reorder(parents);
+  EXPECT_EQ(state.self[0].k.dtype(), DType::bf16);
+  EXPECT_EQ(state.cross[0].k.shape(), (Shape{2, 6, 2}));
+  EXPECT_EQ(state.cross[0].k.to_doubles()[0], 200);
+  EXPECT_EQ(state.self[0].k.to_doubles()[0], 200);
+  EXPECT_EQ(state.self[0].k.to_doubles()[32 * 2], 0);
+  state.self[0].append(rows(2, 1, 2, 4), rows(2, 1, 5, 4));
+  EXPECT_EQ(state.self[0].k.to_doubles()[4 * 2], 4);
+  EXPECT_EQ(state.self[0].k.dtype(), DType::bf16);
 }
 
 TEST(KvCache, HoldsNoRows) {

@@ -3,16 +3,18 @@
 //
 //   q [B,T,Hq D]  k [B,S,Hk D]  v [B,S,Hk Dv]  ->  out [B,T,Hq Dv]
 //
-// f32 goes to the fused kernel, f64 to its double-precision twin.
+// f32 goes to the fused kernel, f64 to its double-precision twin. Without gradients, k and v may be stored in 16 bits
+// beside a q in f32, as caches have them.
 #include "heed/autograd/tape.h"
 #include "heed/kernels/attention/attention.h"
+#include "heed/kernels/reference/attention.h"
 
 namespace heed::ops {
 
 struct AttentionArguments {
   Var q{}, k{}, v{};
   int64_t heads{1}, kv_heads{1};
-  Var bias{};       // [B,Hq,T,S], an extent of 1 serves all; empty: none
+  Var bias{};       // [B,Hq,T,S], an extent of 1 is broadcast; empty: none
   Var head_gate{};  // [Hq]
   Var w{};          // [Hq,D]: the additive score
   kernels::AttentionOptions options{};
@@ -20,11 +22,15 @@ struct AttentionArguments {
 
 struct AttentionResult {
   Var out;
-  Tensor stats;  // [B,Hq,T,2], for observers; empty in f64
+  // [B,Hq,T,2], for observers: weight = 2^(score * log2(e) - stats[0]) / stats[1]. In f64, stats[1] is 1, and both are
+  // 0 where a row sees nothing.
+  Tensor stats;
 };
 
 // The tensors as the kernel sees them, by heads; empty in f64.
 kernels::AttentionInputs attention_inputs(const AttentionArguments&);
+// As its twin sees them; empty in f32.
+kernels::reference::Inputs attention_inputs_f64(const AttentionArguments&);
 
 // Throws Error. What the options borrow has to live until the tape has gone back.
 AttentionResult attention(const Context&, const AttentionArguments&);

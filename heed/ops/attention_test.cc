@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -143,7 +144,7 @@ TEST(AttentionOp, ConstantsGetNoGradient) {
   });
 }
 
-// Equal scores: the mean of the values. The statistics are there for observers, in f32.
+// Equal scores: the mean of the values. The statistics are there for observers.
 TEST(AttentionOp, OfEqualScoresIsTheMean) {
   Bench bench;
   for (const DType dtype : {DType::f32, DType::f64}) {
@@ -151,7 +152,46 @@ TEST(AttentionOp, OfEqualScoresIsTheMean) {
     const AttentionResult result =
         attention(bench.context, {.q = Tensor::zeros({1, 1, 2}, dtype), .k = Tensor::zeros({1, 2, 2}, dtype), .v = v});
     EXPECT_EQ(result.out.value().to_doubles(), (std::vector<double>{2, 20}));
-    EXPECT_EQ(static_cast<bool>(result.stats), dtype == DType::f32);
+    EXPECT_EQ(result.stats.dtype(), dtype);
+    // Two weights of 1/2: 2^(0 - stats[0]) / stats[1]
+    const std::vector<double> stats = result.stats.to_doubles();
+    EXPECT_DOUBLE_EQ(std::exp2(-stats[0]) / stats[1], 0.5);
+  }
+}
+
+TEST(AttentionOp, ARowThatSeesNothingHasTheSum0) {
+  Bench bench;
+  const std::vector<int64_t> lengths{0, 2};
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor x = Tensor::full({2, 2, 2}, 1, dtype);
+    const AttentionResult result =
+        attention(bench.context, {.q = x, .k = x, .v = x, .options = {.mask = kernels::Lengths{lengths}}});
+    const std::vector<double> stats = result.stats.to_doubles();
+    EXPECT_EQ(stats[1], 0);
+    EXPECT_EQ(stats[3], 0);
+    EXPECT_GT(stats[5], 0);
+  }
+}
+
+// Keys and values that are stored in 16 bits: as over the same numbers in f32.
+TEST(AttentionOp, ReadsKeysAndValuesIn16Bits) {
+  Bench bench;
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    for (int round = 0; round < 20; ++round) {
+      Rng rng(round + 1);
+      const Sizes n = draw_sizes(rng);
+      const Tensor q = draw(rng, {n.B, n.T, n.heads * n.D}, 0.1f, 1).converted(DType::f32),
+                   k = draw(rng, {n.B, n.S, n.kv_heads * n.D}, 0.1f, 1).converted(dtype),
+                   v = draw(rng, {n.B, n.S, n.kv_heads * n.Dv}).converted(dtype);
+      AttentionArguments a{.q = q, .k = k, .v = v, .heads = n.heads, .kv_heads = n.kv_heads};
+      const Tensor stored = attention(bench.without_tape, a).out.value();
+      EXPECT_TRUE(same_bits(attention(bench.context, a).out.value(), stored));  // a tape, but nothing on it
+      a.k = k.converted(DType::f32), a.v = v.converted(DType::f32);
+      EXPECT_TRUE(same_bits(attention(bench.without_tape, a).out.value(), stored));
+      for (Var* x : {&a.q, &a.k, &a.v}) *x = x->value().converted(DType::f64);
+      const Case test{.what = name_of(dtype), .roundings = roundings_of(n)};
+      expect_near("out", stored, attention(bench.without_tape, a).out.value(), test);
+    }
   }
 }
 
@@ -168,6 +208,13 @@ TEST(AttentionOp, SaysWhatIsWrong) {
   EXPECT_EQ(error({.q = x, .k = Tensor::zeros({2, 3, 8}, DType::f64), .v = x}), "attention: k is in f64, expected f32");
   EXPECT_EQ(error({.q = Tensor::zeros({2, 3, 8}, DType::i32), .k = x, .v = x}),
             "attention: q is in i32, expected f32 or f64");
+  const Tensor stored = x.converted(DType::bf16);
+  EXPECT_EQ(error({.q = stored, .k = stored, .v = stored}), "attention: q is in bf16, expected f32 or f64");
+  EXPECT_EQ(error({.q = x, .k = stored, .v = x}), "attention: v is in f32, expected bf16");
+  EXPECT_EQ(error({.q = x, .k = x, .v = stored}), "attention: v is in bf16, expected f32");
+  EXPECT_EQ(error({.q = x.converted(DType::f64), .k = stored, .v = stored}), "attention: k is in bf16, expected f64");
+  EXPECT_EQ(error({.q = bench.tape.leaf(x), .k = stored, .v = stored}),
+            "attention: k is in bf16, expected f32: there are no gradients through keys and values in 16 bits");
   EXPECT_EQ(error({.q = x, .k = x, .v = x, .bias = Tensor::zeros({3, 3})}),
             "attention: bias has shape [3, 3], expected 4 dimensions");
   EXPECT_EQ(error({.q = x, .k = x, .v = x, .heads = 2, .kv_heads = 2, .head_gate = Tensor::zeros({1})}),

@@ -7,6 +7,7 @@
 #include "heed/kernels/product.h"
 #include "heed/kernels/reference/attention.h"
 #include "heed/kernels/reference/linear.h"
+#include "heed/ops/attention_stats.h"
 #include "heed/ops/attentional_feed.h"
 #include "heed/ops/heads.h"
 #include "heed/ops/recurrent_call.h"
@@ -80,7 +81,8 @@ class Looking<double> final : public kernels::Feedback<double> {
     } else {
       for (int64_t b = 0; b < h.shape(0); ++b) std::copy_n(h.at(b), h.shape(1), q.at(b));
     }
-    reference::attention_forward(inputs(t), {.out = as_tokens(context)}, source_.options);
+    const View<double, 3> lse = lse_of(source_.stats).slice(2, t, 1);
+    reference::attention_forward(inputs(t), {.out = as_tokens(context), .lse = lse}, source_.options);
   }
   void backward(int64_t t, const View<const double, 2>& d_context, const View<double, 2>& dh) noexcept override {
     reference::attention_backward(inputs(t),
@@ -314,14 +316,15 @@ AttentiveRecurrenceResult attentive_recurrence(const Context& context, const Att
                 {},
                 {}};
   source.queries = Tensor::uninitialised({B, T, source.width()}, r.x.dtype());
+  source.stats = Tensor::uninitialised({B, 1, T, 2}, r.x.dtype());
   const SourceGradients none;
   const FeedGradients none_fed;
   if (source.in_double()) {
     Looking<double> looking(source, none);
     AttentionalFeed<double> feeding(feed, none_fed, looking, context.parallel);
     call.forward(feeding.feedback());
+    stats_from_lse(source.stats);
   } else {
-    source.stats = Tensor::uninitialised({B, 1, T, 2});
     Looking<float> looking(source, none, contexts_of<float>(call, feed), false, context.parallel);
     AttentionalFeed<float> feeding(feed, none_fed, looking, context.parallel);
     call.forward(feeding.feedback(), context.workspace, context.parallel);
@@ -330,6 +333,7 @@ AttentiveRecurrenceResult attentive_recurrence(const Context& context, const Att
                                    a.w_query, a.b_query, a.keys, a.values, a.w,    a.head_gate, a.w_feed, a.b_feed};
   const bool tracked = std::any_of(inputs.begin(), inputs.end(), [](const Var& x) { return x.tracked(); });
   AttentiveRecurrenceResult result{call.h, call.context, call.last_h, call.last_c, source.queries, source.stats};
+  if (r.trace) result.trace = call.trace(context.workspace);
   if (!context.tape || !tracked) return result;
   const auto back = [call, source, feed](const Backward& backward) { go_back(call, source, feed, backward); };
   if (call.last_c) {

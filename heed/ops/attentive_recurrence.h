@@ -22,9 +22,10 @@ struct AttentiveRecurrenceArguments {
 };
 
 struct AttentiveRecurrenceResult {
-  Var h, fed;             // [B,T,H]  [B,T,C], or [B,T,F]: what went into the cell beside x
-  Var last_h, last_c;     // [B,H]; last_c of an LSTM
-  Tensor queries, stats;  // [B,T,A]  [B,1,T,2], for observers; stats empty in f64
+  Var h, fed;              // [B,T,H]  [B,T,C], or [B,T,F]: what went into the cell beside x
+  Var last_h, last_c;      // [B,H]; last_c of an LSTM
+  Tensor queries, stats;   // [B,T,A]  [B,1,T,2], for observers: see AttentionResult
+  RecurrentTrace trace{};  // where the recurrence's arguments say so
 };
 
 AttentiveRecurrenceResult attentive_recurrence(const Context&, const AttentiveRecurrenceArguments&);

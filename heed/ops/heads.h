@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "heed/base/view.h"
+#include "heed/kernels/attention/kv_view.h"
 #include "heed/tensor/tensor.h"
 
 namespace heed::ops {
@@ -13,6 +14,13 @@ View<T, 4> by_heads(const Tensor& x, int64_t heads) {
   if (!x) return {};
   const View<T, 4> rows(x.data<std::remove_const_t<T>>(), {x.shape(0), x.shape(1), heads, x.shape(2) / heads});
   return rows.transposed(1, 2);
+}
+
+// The same, in f32, bf16 or f16.
+inline kernels::KvView keys_by_heads(const Tensor& x, int64_t heads) {
+  if (x.dtype() == DType::bf16) return by_heads<const BFloat16>(x, heads);
+  if (x.dtype() == DType::f16) return by_heads<const Float16>(x, heads);
+  return by_heads<const float>(x, heads);
 }
 
 }  // namespace heed::ops

@@ -31,16 +31,20 @@ RecurrentResult recurrent(const Context& context, const RecurrentArguments& a) {
   } else {
     call.forward(nullptr, context.workspace, context.parallel);
   }
+  RecurrentResult result{call.h, call.last_h, call.last_c};
+  if (a.trace) result.trace = call.trace(context.workspace);
   const std::array<Var, 8> inputs{a.x, a.w_ih, a.w_hh, a.b_ih, a.b_hh, a.peepholes, a.h0, a.c0};
   const bool tracked = std::any_of(inputs.begin(), inputs.end(), [](const Var& x) { return x.tracked(); });
-  if (!context.tape || !tracked) return {call.h, call.last_h, call.last_c};
+  if (!context.tape || !tracked) return result;
   const auto back = [call](const Backward& backward) { go_back(call, backward); };
   if (call.last_c) {
-    const auto [h, last_h, last_c] = context.tape->record<3>(inputs, {call.h, call.last_h, call.last_c}, back);
-    return {h, last_h, last_c};
+    const auto vars = context.tape->record<3>(inputs, {call.h, call.last_h, call.last_c}, back);
+    result.h = vars[0], result.last_h = vars[1], result.last_c = vars[2];
+  } else {
+    const auto vars = context.tape->record<2>(inputs, {call.h, call.last_h}, back);
+    result.h = vars[0], result.last_h = vars[1];
   }
-  const auto [h, last_h] = context.tape->record<2>(inputs, {call.h, call.last_h}, back);
-  return {h, last_h, {}};
+  return result;
 }
 
 }  // namespace heed::ops

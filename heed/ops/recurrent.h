@@ -17,11 +17,19 @@ struct RecurrentArguments {
   Var h0{}, c0{};                      // [B,H]: the states to begin from; empty: zero
   std::span<const int64_t> lengths{};  // [B], borrowed until the tape has gone back; empty: all of T
   kernels::RecurrentOptions options{};
+  bool trace{false};  // the result tells what the cells did
+};
+
+// What the cells did, for observers: constants, zero beyond a row's length.
+struct RecurrentTrace {
+  Tensor gates{};  // [B,T,G,H], after their activations, in the order of the weights; empty of an RNN
+  Tensor c{};      // [B,T,H], of an LSTM
 };
 
 struct RecurrentResult {
-  Var h;               // zero beyond a row's length
-  Var last_h, last_c;  // those of the last token taken; last_c of an LSTM
+  Var h;                   // zero beyond a row's length
+  Var last_h, last_c;      // those of the last token taken; last_c of an LSTM
+  RecurrentTrace trace{};  // where the arguments say so
 };
 
 RecurrentResult recurrent(const Context&, const RecurrentArguments&);

@@ -79,6 +79,25 @@ struct RecurrentCall {
     workspace.reserve(kernels::recurrent_forward_bytes(in, options));
     kernels::recurrent_forward(in, outputs<float>(), options, workspace, parallel);
   }
+  // After forward.
+  RecurrentTrace trace(Workspace& workspace) const {
+    const int64_t B = h.shape(0), T = h.shape(1), H = h.shape(2), G = kernels::gates_of(options.cell);
+    RecurrentTrace to;
+    if (options.cell != kernels::Cell::rnn) to.gates = Tensor::uninitialised({B, T, G, H}, h.dtype());
+    if (options.cell == kernels::Cell::lstm) to.c = Tensor::like(h);
+    with_float("recurrent", h.dtype(), [&](auto tag) {
+      using Number = decltype(tag);
+      const auto in = inputs<Number>(nullptr);
+      const kernels::RecurrentTrace<Number> views{to.gates.view<Number, 4>(), to.c.view<Number, 3>()};
+      if constexpr (std::is_same_v<Number, double>) {
+        kernels::reference::recurrent_trace(in, outputs<double>(), options, views);
+      } else {
+        workspace.reserve(kernels::recurrent_forward_bytes(in, options));
+        kernels::recurrent_trace(in, outputs<float>(), options, views, workspace);
+      }
+    });
+    return to;
+  }
   void backward(const kernels::RecurrentGradients<double>& grad, kernels::Feedback<double>* feedback) const {
     kernels::reference::recurrent_backward(inputs<double>(feedback), grad, options);
   }

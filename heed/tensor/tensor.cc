@@ -5,23 +5,10 @@
 
 #include "heed/base/allocator.h"
 #include "heed/base/error.h"
+#include "heed/tensor/convert.h"
 
 namespace heed {
 namespace {
-
-size_t element_bytes(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return 8;
-    case DType::f32:
-    case DType::i32:
-      return 4;
-    case DType::bf16:
-    case DType::f16:
-      return 2;
-  }
-  return 0;
-}
 
 template <class T>
 Tensor filled_from(const Shape& shape, std::span<const T> numbers) {
@@ -32,6 +19,11 @@ Tensor filled_from(const Shape& shape, std::span<const T> numbers) {
   const Tensor t = Tensor::uninitialised(shape, kDType<T>);
   std::copy(numbers.begin(), numbers.end(), t.data<T>());
   return t;
+}
+
+void check_floating(DType dtype) {
+  if (is_floating(dtype)) return;
+  throw Error(std::string("tensor: a tensor in ") + name_of(dtype) + " came, expected f32, f64, bf16 or f16");
 }
 
 }  // namespace
@@ -108,6 +100,8 @@ Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
 Tensor Tensor::of(const Shape& shape, std::span<const float> numbers) { return filled_from(shape, numbers); }
 Tensor Tensor::of(const Shape& shape, std::span<const double> numbers) { return filled_from(shape, numbers); }
 Tensor Tensor::of(const Shape& shape, std::span<const int32_t> numbers) { return filled_from(shape, numbers); }
+Tensor Tensor::of(const Shape& shape, std::span<const BFloat16> numbers) { return filled_from(shape, numbers); }
+Tensor Tensor::of(const Shape& shape, std::span<const Float16> numbers) { return filled_from(shape, numbers); }
 
 size_t Tensor::bytes() const { return static_cast<size_t>(size()) * element_bytes(dtype_); }
 
@@ -143,26 +137,31 @@ Tensor Tensor::clone() const {
 
 Tensor Tensor::converted(DType dtype) const {
   if (!memory_ || dtype == dtype_) return clone();
+  check_floating(dtype_);
+  check_floating(dtype);
   const Tensor t = uninitialised(shape_, dtype);
-  with_float("tensor", dtype_, [&](auto from) {
-    with_float("tensor", dtype, [&](auto to) {
-      using To = decltype(to);
-      const auto numbers = span<decltype(from)>();
-      std::transform(numbers.begin(), numbers.end(), t.data<To>(), [](auto x) { return static_cast<To>(x); });
-    });
-  });
+  convert_numbers(raw(), dtype_, t.raw(), dtype, size());
   return t;
 }
 
 void Tensor::fill(double value) const {
-  if (dtype_ == DType::i32) {
-    std::fill_n(data<int32_t>(), size(), static_cast<int32_t>(value));
-    return;
+  switch (dtype_) {
+    case DType::f32:
+      std::fill_n(data<float>(), size(), static_cast<float>(value));
+      break;
+    case DType::f64:
+      std::fill_n(data<double>(), size(), value);
+      break;
+    case DType::i32:
+      std::fill_n(data<int32_t>(), size(), static_cast<int32_t>(value));
+      break;
+    case DType::bf16:
+      std::fill_n(data<BFloat16>(), size(), BFloat16::from(value));
+      break;
+    case DType::f16:
+      std::fill_n(data<Float16>(), size(), Float16::from(value));
+      break;
   }
-  with_float("tensor", dtype_, [&](auto tag) {
-    using T = decltype(tag);
-    std::fill_n(data<T>(), size(), static_cast<T>(value));
-  });
 }
 
 void Tensor::copy_from(const Tensor& other) const {
@@ -180,16 +179,17 @@ double Tensor::item() const {
   if (!memory_) throw Error("tensor: an empty tensor came, expected a single number");
   if (size() != 1) throw Error("tensor: shape " + to_string(shape_) + " came, expected a single number");
   if (dtype_ == DType::i32) return *data<int32_t>();
-  return with_float("tensor", dtype_, [&](auto tag) { return static_cast<double>(*data<decltype(tag)>()); });
+  double number = 0;
+  convert_numbers(raw(), dtype_, reinterpret_cast<std::byte*>(&number), DType::f64, 1);
+  return number;
 }
 
 std::vector<double> Tensor::to_doubles() const {
   if (!memory_) return {};
   if (dtype_ == DType::i32) return {data<int32_t>(), data<int32_t>() + size()};
-  return with_float("tensor", dtype_, [&](auto tag) {
-    const auto numbers = span<decltype(tag)>();
-    return std::vector<double>(numbers.begin(), numbers.end());
-  });
+  std::vector<double> numbers(static_cast<size_t>(size()));
+  convert_numbers(raw(), dtype_, reinterpret_cast<std::byte*>(numbers.data()), DType::f64, size());
+  return numbers;
 }
 
 void refuse_dtype(const char* what, DType dtype) {

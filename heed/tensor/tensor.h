@@ -1,7 +1,8 @@
 #pragma once
-// Tensor: an owning, contiguous, row-major array of up to four dimensions, in f32, f64 or i32. A handle: copying it
-// shares the numbers, and a const one says nothing of them. Kernels see it as Views; what it means to compute with one
-// is in ops/.
+// Tensor: an owning, contiguous, row-major array of up to four dimensions, in f32, f64 or i32, or stored in 16 bits
+// (bf16, f16). A handle: copying it shares the numbers, and a const one says nothing of them. Kernels see it as Views;
+// what it means to compute with one is in ops/. Ops compute in f32 and f64: 16 bits are for caches and weights, and an
+// op throws Error for them unless its header says that it reads them.
 #include <array>
 #include <cassert>
 #include <cstdint>
@@ -66,6 +67,8 @@ class Tensor {
   static Tensor of(const Shape&, std::span<const float>);
   static Tensor of(const Shape&, std::span<const double>);
   static Tensor of(const Shape&, std::span<const int32_t>);
+  static Tensor of(const Shape&, std::span<const BFloat16>);
+  static Tensor of(const Shape&, std::span<const Float16>);
   static Tensor like(const Tensor& other) { return uninitialised(other.shape(), other.dtype()); }
   static Tensor zeros_like(const Tensor& other) { return zeros(other.shape(), other.dtype()); }
 
@@ -95,7 +98,8 @@ class Tensor {
   // Entries [begin, begin + count) of the first dimension, sharing the numbers.
   Tensor slice(int64_t begin, int64_t count) const;
   Tensor clone() const;
-  Tensor converted(DType) const;  // a copy, between f32 and f64
+  // A copy, between f32, f64, bf16 and f16: each number rounded once, to the nearest, ties to even.
+  Tensor converted(DType) const;
   // Whether this is the only handle to its numbers.
   bool sole() const { return memory_.use_count() == 1; }
   void fill(double value) const;
@@ -111,7 +115,7 @@ class Tensor {
   DType dtype_ = DType::f32;
 };
 
-// body(type tag) for the floating type of a tensor; anything else is an error that names `what`.
+// body(type tag) for the type that ops compute in, f32 or f64; anything else is an error that names `what`.
 template <class Body>
 decltype(auto) with_float(const char* what, DType dtype, Body&& body);
 

@@ -150,6 +150,28 @@ TEST(Tensor, ConvertsBetweenSingleAndDouble) {
   EXPECT_EQ(wide.to_doubles(), numbers);
 }
 
+TEST(Tensor, HoldsNumbersOf16Bits) {
+  const std::vector<BFloat16> brains{BFloat16::from(1.5f), BFloat16::from(-3.0f)};
+  const std::vector<Float16> halves{Float16::from(0.25f)};
+  EXPECT_EQ(Tensor::of({2}, brains).dtype(), DType::bf16);
+  EXPECT_EQ(Tensor::of({2}, brains).to_doubles(), (std::vector<double>{1.5, -3}));
+  EXPECT_EQ(Tensor::of({}, halves).dtype(), DType::f16);
+  EXPECT_EQ(Tensor::of({}, halves).item(), 0.25);
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    EXPECT_EQ(Tensor::full({2}, 1.0 / 3, dtype).to_doubles(),
+              Tensor::full({2}, 1.0 / 3, DType::f64).converted(dtype).to_doubles());
+    const Tensor a = counting({4, 3}).converted(dtype), b = a.slice(1, 2);
+    EXPECT_EQ(a.bytes(), 24u);
+    EXPECT_EQ(b.to_doubles(), (std::vector<double>{3, 4, 5, 6, 7, 8}));
+    EXPECT_EQ(a.reshaped({2, 6}).slice(1, 1).to_doubles(), (std::vector<double>{6, 7, 8, 9, 10, 11}));
+    b.copy_from(Tensor::full({2, 3}, -1, dtype));
+    EXPECT_EQ(a.clone().to_doubles(), (std::vector<double>{0, 1, 2, -1, -1, -1, -1, -1, -1, 9, 10, 11}));
+    EXPECT_EQ((a.slice(3, 1).converted(DType::f32).view<const float, 2>()(0, 2)), 11);
+    EXPECT_EQ(Tensor::zeros({0, 3}, dtype).converted(DType::f64).shape(), (Shape{0, 3}));
+  }
+  EXPECT_EQ((Tensor::of({2}, brains).view<const BFloat16, 1>()(1).bits), BFloat16::from(-3.0f).bits);
+}
+
 TEST(Tensor, SaysWhatIsWrong) {
   const Tensor a = counting({2, 3});
   EXPECT_EQ(error_of([&] { return a.reshaped({4}); }), "tensor: shape [2, 3] cannot become [4], expected 6 numbers");
@@ -173,9 +195,11 @@ TEST(Tensor, SaysWhatIsWrong) {
             }),
             "tensor: 3 numbers came for shape [2], expected 2");
   EXPECT_EQ(error_of([] { return Tensor::zeros({2}, DType::i32).converted(DType::f32); }),
-            "tensor: a tensor in i32 came, expected f32 or f64");
-  EXPECT_EQ(error_of([] { return Tensor::full({2}, 1, DType::bf16); }),
-            "tensor: a tensor in bf16 came, expected f32 or f64");
+            "tensor: a tensor in i32 came, expected f32, f64, bf16 or f16");
+  EXPECT_EQ(error_of([] { return Tensor::zeros({2}, DType::f16).converted(DType::i32); }),
+            "tensor: a tensor in i32 came, expected f32, f64, bf16 or f16");
+  EXPECT_EQ(error_of([] { with_float("norm", DType::bf16, [](auto) {}); }),
+            "norm: a tensor in bf16 came, expected f32 or f64");
 }
 
 }  // namespace

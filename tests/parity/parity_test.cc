@@ -146,9 +146,9 @@ TEST_P(Parity, RecurrentLayers) {
     SCOPED_TRACE(name_of(cell));
     Rng rng(1);
     const nn::RecurrentOptions options{.cell = cell, .width = kWidth, .layers = 2, .bidirectional = true};
-    expect_parity(name_of(cell), GetParam(), nn::Recurrent(kSourceWidth, options, rng),
+    expect_parity(name_of(cell), GetParam(), nn::Recurrent(kSourceWidth, options, "layer", rng),
                   [](const auto& layer, nn::Pass& pass, const Var& x, const Var&, const kernels::Lengths& lengths) {
-                    const nn::RecurrentOutput out = layer(pass, x, lengths.keys);
+                    const nn::RecurrentOutput out = layer(pass, x, {.lengths = lengths.keys});
                     std::vector<Var> parts{ops::reshape(pass, out.h, {x.shape(0), x.shape(1) * kWidth})};
                     for (const nn::RecurrentStates& states : out.last) {
                       parts.push_back(states.h);

@@ -250,4 +250,23 @@ void recurrent_backward(const RecurrentInputs<double>& in, const RecurrentGradie
   }
 }
 
+void recurrent_trace(const RecurrentInputs<double>& in, const RecurrentOutputs<double>& out,
+                     const RecurrentOptions& options, const RecurrentTrace<double>& to) {
+  const Walk walk{in, options};
+  for (int64_t b = 0; b < walk.B; ++b) {
+    for (int64_t t = walk.length(b); t < walk.T; ++t) {
+      if (to.gates) std::fill_n(to.gates.at(b, t), walk.G * walk.H, 0.0);
+      if (to.c) std::fill_n(to.c.at(b, t), walk.H, 0.0);
+    }
+    for (int64_t s = 0; s < walk.length(b); ++s) {
+      const int64_t t = walk.at(b, s);
+      const Token token(walk, out.saved, b, t);
+      if (to.gates) std::copy_n(token.gates, walk.G * walk.H, to.gates.at(b, t));
+      for (int64_t j = 0; to.c && j < walk.H; ++j) {  // c = f c' + i g
+        to.c(b, t, j) = token.gates[walk.H + j] * token.extra[j] + token.gates[j] * token.gates[2 * walk.H + j];
+      }
+    }
+  }
+}
+
 }  // namespace heed::kernels::reference

@@ -7,5 +7,7 @@ namespace heed::kernels::reference {
 
 void recurrent_forward(const RecurrentInputs<double>&, const RecurrentOutputs<double>&, const RecurrentOptions&);
 void recurrent_backward(const RecurrentInputs<double>&, const RecurrentGradients<double>&, const RecurrentOptions&);
+void recurrent_trace(const RecurrentInputs<double>&, const RecurrentOutputs<double>&, const RecurrentOptions&,
+                     const RecurrentTrace<double>&);
 
 }  // namespace heed::kernels::reference

@@ -1,0 +1,19 @@
+#pragma once
+// The weights that an attention event tells of, as whole rows: for sentences, not for long texts. What needs no T x S
+// numbers (maps, what keys receive) is in kernels/attention/observe.h.
+#include <cstdint>
+#include <span>
+
+#include "heed/base/parallel.h"
+#include "heed/base/workspace.h"
+#include "heed/nn/observer.h"
+
+namespace heed::nn {
+
+// [B,Hq,T,S] in the dtype of the event: after the softmax, before dropout and head gate. 0 where hidden; a row sums to
+// 1, or is 0 throughout where it sees nothing.
+Tensor attention_weights(const AttentionEvent&, Workspace&, Parallel&);
+// [B,Hq,queries,S]: of some of the queries, each in [0,T); they may repeat. Throws Error.
+Tensor attention_weights(const AttentionEvent&, std::span<const int64_t> queries, Workspace&, Parallel&);
+
+}  // namespace heed::nn
