@@ -32,7 +32,7 @@ class Model : public Stepwise {
   virtual Var states(nn::Pass&, const Tokens& text) const = 0;
 
   virtual int64_t vocabulary() const = 0;                             // of the target, or of the only text
-  virtual int64_t source_vocabulary() const { return vocabulary(); }  // where the source has its own
+  virtual int64_t source_vocabulary() const { return vocabulary(); }  // the same where it is shared
   virtual int64_t outputs() const { return vocabulary(); }            // numbers in a row of logits; 0: it has none
 
  protected:
@@ -42,7 +42,7 @@ class Model : public Stepwise {
 
 // Random parameters and room for gradients, to be trained; throws Error for options that do not fit each other.
 std::unique_ptr<Model> make_model(const ModelOptions&, uint64_t seed, DType = DType::f32);
-// Parameters of zeros, to be loaded: nothing is drawn, and there are gradients only on request.
+// Parameters that are yet to be loaded: nothing is drawn, and there are no gradients unless they are wanted.
 std::unique_ptr<Model> make_unfilled_model(const ModelOptions&, const ParameterStoreOptions& = {.gradients = false});
 
 }  // namespace heed::models

@@ -36,28 +36,31 @@ constexpr auto enum_names(Family) {
 
 }  // namespace detail
 
+template <class T>
+concept FamilyOptions =
+    std::same_as<T, TransformerOptions> || std::same_as<T, RnnSeq2SeqOptions> || std::same_as<T, SelfAttentiveOptions>;
+
 struct ModelOptions {
   using Families = std::variant<TransformerOptions, RnnSeq2SeqOptions, SelfAttentiveOptions>;
   Families family{};
 
   ModelOptions() = default;
-  template <class T>
-  requires(!std::same_as<std::remove_cvref_t<T>, ModelOptions>) && std::constructible_from<Families, T> ModelOptions(
-                                                                       T&& own)
-      : family(std::forward<T>(own)) {}  // NOLINT: options of a family are options of a model
+  template <FamilyOptions T>
+  // NOLINTNEXTLINE(google-explicit-constructor): options of a family are options of a model
+  ModelOptions(T own) : family(std::move(own)) {}
 
-  template <class T>
+  template <FamilyOptions T>
   bool is() const {
     return std::holds_alternative<T>(family);
   }
   // Throws Error where they are of another family.
-  template <class T>
+  template <FamilyOptions T>
   const T& as() const {
     if (const T* own = std::get_if<T>(&family)) return *own;
     throw Error("model: options are those of " + family_name() + ", expected those of " +
                 ModelOptions(T{}).family_name());
   }
-  template <class T>
+  template <FamilyOptions T>
   T& as() {
     return const_cast<T&>(std::as_const(*this).template as<T>());
   }
