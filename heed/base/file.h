@@ -7,14 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/export.h"
+
 namespace heed {
 
 // All bytes of a file, a pipe included. More than `limit` bytes are an error, and are not read.
-std::vector<std::byte> read_file(const std::string& path, uint64_t limit);
+HEED_API std::vector<std::byte> read_file(const std::string& path, uint64_t limit);
 
 // A file's bytes, read by the system as they are touched. A later rename over the path does not disturb it; a program
 // that shortens the file in place does.
-class MappedFile {
+class HEED_API MappedFile {
  public:
   explicit MappedFile(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
@@ -30,7 +32,7 @@ class MappedFile {
 
 // A file that appears under its name only when it is complete and on disk: written under a temporary name in the same
 // folder, synced, renamed, and the folder synced. Without commit(), after an error too, the temporary file is removed.
-class AtomicFile {
+class HEED_API AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
   AtomicFile(const AtomicFile&) = delete;
@@ -47,7 +49,7 @@ class AtomicFile {
 
 // Bytes that would not fit into memory: appended to a file without a name, in the folder for temporary files, and then
 // read where they lie, by the system as they are touched.
-class SpillFile {
+class HEED_API SpillFile {
  public:
   SpillFile();
   SpillFile(const SpillFile&) = delete;
@@ -65,6 +67,6 @@ class SpillFile {
   const std::byte* data_ = nullptr;
 };
 
-void write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
+HEED_API void write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
 
 }  // namespace heed

@@ -19,6 +19,7 @@
 #include <span>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 #include "heed/base/workspace.h"
@@ -94,11 +95,11 @@ struct RecurrentGradients {
 };
 
 // The workspace has at least the bytes that these say.
-size_t recurrent_forward_bytes(const RecurrentInputs<float>&, const RecurrentOptions&);
-size_t recurrent_backward_bytes(const RecurrentInputs<float>&, const RecurrentOptions&);
-void recurrent_forward(const RecurrentInputs<float>&, const RecurrentOutputs<float>&, const RecurrentOptions&,
-                       Workspace&, Parallel&) noexcept;
-void recurrent_backward(const RecurrentInputs<float>&, const RecurrentGradients<float>&, const RecurrentOptions&,
-                        Workspace&, Parallel&) noexcept;
+HEED_API size_t recurrent_forward_bytes(const RecurrentInputs<float>&, const RecurrentOptions&);
+HEED_API size_t recurrent_backward_bytes(const RecurrentInputs<float>&, const RecurrentOptions&);
+HEED_API void recurrent_forward(const RecurrentInputs<float>&, const RecurrentOutputs<float>&, const RecurrentOptions&,
+                                Workspace&, Parallel&) noexcept;
+HEED_API void recurrent_backward(const RecurrentInputs<float>&, const RecurrentGradients<float>&,
+                                 const RecurrentOptions&, Workspace&, Parallel&) noexcept;
 
 }  // namespace heed::kernels

@@ -6,6 +6,7 @@
 
 #include "heed/autograd/parameter.h"
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/models/rnn_seq2seq.h"
 #include "heed/models/self_attentive.h"
 #include "heed/models/transformer.h"
@@ -44,7 +45,7 @@ struct ModelOptions {
   }
 };
 
-class Model {
+class HEED_API Model {
  public:
   virtual ~Model() = default;
 
@@ -71,14 +72,14 @@ class Model {
 };
 
 // Random parameters; throws Error for options that do not fit each other.
-std::unique_ptr<Model> make_model(const ModelOptions&, uint64_t seed, DType = DType::f32);
+HEED_API std::unique_ptr<Model> make_model(const ModelOptions&, uint64_t seed, DType = DType::f32);
 
 // Both files are there whole or not at all; the folder is made if it is missing.
-void save_model(const Model&, const std::string& folder);
+HEED_API void save_model(const Model&, const std::string& folder);
 // Throws Error where a file is missing or broken, or a tensor is missing, left over or of another shape.
-std::unique_ptr<Model> load_model(const std::string& folder);
+HEED_API std::unique_ptr<Model> load_model(const std::string& folder);
 // The parameters alone, from a safetensors file.
-void load_parameters(const std::string& path, const ParameterStore&);
-void save_parameters(const ParameterStore&, const std::string& path);
+HEED_API void load_parameters(const std::string& path, const ParameterStore&);
+HEED_API void save_parameters(const ParameterStore&, const std::string& path);
 
 }  // namespace heed::models

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/models/attentive_blocks.h"
 #include "heed/models/tokens.h"
 #include "heed/nn/alignment.h"
@@ -102,7 +103,7 @@ struct RnnSeq2SeqOptions {
   }
 };
 
-class RnnSeq2Seq {
+class HEED_API RnnSeq2Seq {
  public:
   RnnSeq2Seq(const RnnSeq2SeqOptions&, Rng& rng);  // throws Error where options do not fit each other
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/nn/layers.h"
 #include "heed/nn/state.h"
 #include "heed/ops/attention.h"
@@ -45,7 +46,7 @@ struct AttentionCall {
   int64_t position{0};  // of the first query; the first key stands at 0
 };
 
-struct Attention {
+struct HEED_API Attention {
   AttentionOptions options;
   std::string path;               // told to observers: "encoder.0.self"
   Linear q, k, v, out, bilinear;  // empty where not used

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "heed/autograd/parameter.h"
+#include "heed/base/export.h"
 #include "heed/base/rng.h"
 #include "heed/nn/pass.h"
 #include "heed/ops/elementwise.h"
@@ -16,11 +17,11 @@ namespace heed::nn {
 using kernels::Activation;
 
 // Numbers of a normal distribution, or spread evenly over [-bound, bound].
-Tensor normal(const Shape&, double deviation, Rng&);
-Tensor uniform(const Shape&, double bound, Rng&);
+HEED_API Tensor normal(const Shape&, double deviation, Rng&);
+HEED_API Tensor uniform(const Shape&, double bound, Rng&);
 
 // y = act(x w^T + b): weight [O,I], bias [O].
-struct Linear {
+struct HEED_API Linear {
   Parameter weight, bias;
 
   Linear() = default;
@@ -33,7 +34,7 @@ struct Linear {
 };
 
 // Rows of a table [V,E], times sqrt(E) where it is shared with the output, as Vaswani et al. do.
-struct Embedding {
+struct HEED_API Embedding {
   Parameter weight;
   double factor = 1;
 
@@ -46,7 +47,7 @@ struct Embedding {
 enum class NormKind : uint8_t { layer, rms };
 
 // Layer norm or RMS norm of the last dimension.
-struct Norm {
+struct HEED_API Norm {
   Parameter weight, bias;  // no bias: RMS
   NormKind kind = NormKind::layer;
   double eps = 1e-5;
@@ -61,7 +62,7 @@ struct Norm {
 };
 
 // act(x W1^T + b1) W2^T + b2, dropout after the activation.
-struct FeedForward {
+struct HEED_API FeedForward {
   Linear first, second;
   Activation activation = Activation::relu;
   float dropout = 0;
@@ -75,8 +76,8 @@ struct FeedForward {
 };
 
 // Positions [P,E] to be added to embeddings: sines and cosines of falling frequency (Vaswani et al. 2017), interleaved.
-Tensor sinusoids(int64_t positions, int64_t width, DType = DType::f32);
+HEED_API Tensor sinusoids(int64_t positions, int64_t width, DType = DType::f32);
 // -1, -1/2, ... for ALiBi: the slopes of Press et al. for any number of heads.
-std::vector<float> alibi_slopes(int64_t heads);
+HEED_API std::vector<float> alibi_slopes(int64_t heads);
 
 }  // namespace heed::nn

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "heed/base/export.h"
 #include "heed/kernels/attention/attention.h"
 #include "heed/tensor/tensor.h"
 
@@ -27,7 +28,7 @@ struct AttentionEvent {
   const kernels::AttentionOptions& options;
 };
 
-class Observer {
+class HEED_API Observer {
  public:
   virtual ~Observer() = default;
   virtual void attention(const AttentionEvent&) {}

@@ -6,6 +6,7 @@
 
 #include "heed/base/allocator.h"
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/nn/layers.h"
 #include "heed/ops/conv1d.h"
 #include "heed/ops/recurrent.h"
@@ -38,7 +39,7 @@ struct RecurrentStates {
 using LayerStates = CachedVector<RecurrentStates>;
 
 // One direction of one layer, with PyTorch's names and orders of gates.
-struct RecurrentDirection {
+struct HEED_API RecurrentDirection {
   Parameter w_ih, w_hh, b_ih, b_hh;
 
   RecurrentDirection() = default;
@@ -61,7 +62,7 @@ struct RecurrentOutput {
   LayerStates last;  // after a row's last token; backward, after its first
 };
 
-struct Recurrent {
+struct HEED_API Recurrent {
   RecurrentOptions options;
   std::vector<RecurrentLayer> layers;
 
@@ -77,7 +78,7 @@ struct Recurrent {
 };
 
 // weight [O,taps I], bias [O]: see kernels/conv1d.h.
-struct Conv1d {
+struct HEED_API Conv1d {
   Parameter weight, bias;
 
   Conv1d() = default;

@@ -6,12 +6,13 @@
 #include <span>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/tensor/tensor.h"
 
 namespace heed::nn {
 
 // Keys and values of one attention layer, [B, capacity, width], of which `length` rows are there.
-struct KvCache {
+struct HEED_API KvCache {
   Tensor k{}, v{};
   int64_t length = 0;
 
@@ -19,7 +20,7 @@ struct KvCache {
   void append(const Tensor& new_k, const Tensor& new_v);
 };
 
-struct State {
+struct HEED_API State {
   std::vector<KvCache> self;            // grow step by step
   std::vector<KvCache> cross;           // made once, from the source
   std::vector<int64_t> source_lengths;  // [B], of cross

@@ -5,6 +5,7 @@
 //
 // f32 goes to the fused kernel, f64 to its double-precision twin.
 #include "heed/autograd/tape.h"
+#include "heed/base/export.h"
 #include "heed/kernels/attention/attention.h"
 
 namespace heed::ops {
@@ -24,9 +25,9 @@ struct AttentionResult {
 };
 
 // The tensors as the kernel sees them, by heads; empty in f64.
-kernels::AttentionInputs attention_inputs(const AttentionArguments&);
+HEED_API kernels::AttentionInputs attention_inputs(const AttentionArguments&);
 
 // Throws Error. What the options borrow has to live until the tape has gone back.
-AttentionResult attention(const Context&, const AttentionArguments&);
+HEED_API AttentionResult attention(const Context&, const AttentionArguments&);
 
 }  // namespace heed::ops

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "heed/autograd/tape.h"
+#include "heed/base/export.h"
 #include "heed/kernels/recurrent.h"
 
 namespace heed::ops {
@@ -24,6 +25,6 @@ struct RecurrentResult {
   Var last_h, last_c;  // those of the last token taken; last_c of an LSTM
 };
 
-RecurrentResult recurrent(const Context&, const RecurrentArguments&);
+HEED_API RecurrentResult recurrent(const Context&, const RecurrentArguments&);
 
 }  // namespace heed::ops

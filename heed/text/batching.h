@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/text/corpus.h"
 #include "heed/text/id_store.h"
 #include "heed/text/tokenizer.h"
@@ -29,7 +30,7 @@ struct BatchOptions {
   int64_t memory{int64_t{1} << 30};  // bytes of ids that are kept in memory; the rest goes to a temporary file
 };
 
-class Batches {
+class HEED_API Batches {
  public:
   // Encodes the corpus once. The source ends with kEnd. A language model has an empty source. Throws Error if no pair
   // is left.
@@ -72,8 +73,8 @@ class Batches {
 };
 
 // Rows that are not from a corpus: sources to be translated, as encode() gives them; kEnd is added.
-Batch source_batch(std::span<const std::vector<int32_t>> sources);
+HEED_API Batch source_batch(std::span<const std::vector<int32_t>> sources);
 // And a target for each of them, bare; kBegin and kEnd are added.
-void add_targets(Batch&, std::span<const std::vector<int32_t>> targets);
+HEED_API void add_targets(Batch&, std::span<const std::vector<int32_t>> targets);
 
 }  // namespace heed::text

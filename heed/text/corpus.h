@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/export.h"
+
 namespace heed::text {
 
 struct Pair {
@@ -18,7 +20,7 @@ struct TsvOptions {
   int64_t max_bytes{2000};  // a longer sentence is left out
 };
 
-struct CorpusReport {
+struct HEED_API CorpusReport {
   int64_t lines = 0, kept = 0, empty = 0, too_long = 0;
   std::string to_string() const;  // one line: "29,000 lines, 28,990 kept, 8 empty, 2 too long"
 };
@@ -31,8 +33,9 @@ struct Corpus {
 // Lines of UTF-8 with columns between tabs; a byte order mark and carriage returns before line ends are passed over.
 // Sentences lose the space at their ends. Throws Error with file, line and what is wrong: a column that is missing,
 // bytes that are no UTF-8, a file that cannot be read, or one in which nothing is left.
-Corpus read_tsv(const std::string& path, const TsvOptions& = {});
+HEED_API Corpus read_tsv(const std::string& path, const TsvOptions& = {});
 // The same, one pair after the other: for a file that is larger than memory. It has to be a regular file.
-CorpusReport for_each_pair(const std::string& path, const TsvOptions&, const std::function<void(const Pair&)>& each);
+HEED_API CorpusReport for_each_pair(const std::string& path, const TsvOptions&,
+                                    const std::function<void(const Pair&)>& each);
 
 }  // namespace heed::text
