@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "heed/base/error.h"
+#include "heed/kernels/attention/visibility.h"
 
 namespace heed::bench {
 

@@ -11,6 +11,7 @@
 #include "heed/base/workspace.h"
 #include "heed/kernels/attention/attention.h"
 #include "heed/kernels/attention/observe.h"
+#include "heed/kernels/attention/visibility.h"
 
 namespace heed::bench {
 

@@ -8,7 +8,7 @@
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 #include "heed/base/workspace.h"
-#include "heed/kernels/attention/mask.h"
+#include "heed/kernels/attention/visibility.h"
 
 namespace heed::bench {
 

@@ -1,25 +1,39 @@
-# heed_library(name SOURCES ... LINKS ...)   one static library a folder; LINKS are the folders it may include.
+# heed_library(name SOURCES ... LINKS ... [NEEDS ...] [COMPONENT attention | CUSTOMER])
+#   One folder of sources, as a static library for the targets of this build. LINKS are the folders it may include.
+#   NEEDS are libraries from outside that its objects call, and that no public header shows. Its objects go into the
+#   library heed::heed; with COMPONENT attention, into heed::attention; of a CUSTOMER, which only uses the library, into
+#   neither. See HeedLibraries.cmake.
 # heed_optimise(target)   the target has kernels: optimised in every build.
 # heed_simd(target)   the target has Highway code: which instruction sets it is compiled for.
 # heed_test(name SOURCES ... LINKS ... LABELS ...)   one GoogleTest program, found by ctest as a whole.
 # heed_test_library(name SOURCES ... LINKS ...)   what several tests share, compiled once.
+#
+# All variables and options that are set here are those of this folder and below: a project that heed is a part of keeps
+# its own.
 
-set(CMAKE_CXX_STANDARD 20)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)  # one compilation for shared and static libraries
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
-set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release)
+  endif()
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # kernels have more, see heed_optimise
 endif()
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # kernels have more, see heed_optimise
 
+# What every target of heed is compiled with.
 add_library(heed_flags INTERFACE)
-target_include_directories(heed_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
-target_compile_options(heed_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+target_include_directories(heed_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_features(heed_flags INTERFACE cxx_std_20)
+if(PROJECT_IS_TOP_LEVEL)  # to others they would be noise
+  add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+endif()
+if(HEED_WERROR)
+  add_compile_options(-Werror)
+endif()
 if(HEED_SANITIZE STREQUAL "address")
   set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 elseif(HEED_SANITIZE STREQUAL "thread")
@@ -27,21 +41,31 @@ elseif(HEED_SANITIZE STREQUAL "thread")
 elseif(NOT HEED_SANITIZE STREQUAL "")
   message(FATAL_ERROR "HEED_SANITIZE is '${HEED_SANITIZE}', expected address, thread or nothing")
 endif()
-target_compile_options(heed_flags INTERFACE ${sanitize})
+add_compile_options(${sanitize})
 if(HEED_SANITIZE)  # g++ 12 sees it in <regex>, where it is not, once code is instrumented
-  target_compile_options(heed_flags INTERFACE -Wno-maybe-uninitialized)
+  add_compile_options(-Wno-maybe-uninitialized)
 endif()
-target_link_options(heed_flags INTERFACE ${sanitize})
+add_link_options(${sanitize})
 
 function(heed_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "CUSTOMER" "COMPONENT" "SOURCES;LINKS;NEEDS" ${ARGN})
   add_library(heed_${name} STATIC ${arg_SOURCES})
-  target_link_libraries(heed_${name} PUBLIC heed_flags ${arg_LINKS})
+  target_link_libraries(heed_${name} PUBLIC heed_flags ${arg_LINKS} PRIVATE ${arg_NEEDS})
+  if(NOT PROJECT_IS_TOP_LEVEL)  # compiled as far as something is linked
+    set_target_properties(heed_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+  if(NOT arg_CUSTOMER)
+    if(NOT arg_COMPONENT)
+      set(arg_COMPONENT heed)
+    endif()
+    set_property(GLOBAL APPEND PROPERTY HEED_FOLDERS_${arg_COMPONENT} heed_${name})
+    set_property(GLOBAL APPEND PROPERTY HEED_NEEDS_${arg_COMPONENT} ${arg_NEEDS})
+  endif()
 endfunction()
 
 # Vector width is chosen at run time. AVX3 is AVX-512 as of its first servers; what AVX3_DL adds is of no use here.
 function(heed_simd target)
-  set(disabled "HWY_SSSE3|HWY_AVX3_DL")
+  set(disabled "${HEED_DISABLED_TARGETS}")
   if(HEED_SANITIZE)  # one target less to compile with sanitizers, which takes long; ./dev test says so
     string(APPEND disabled "|HWY_SSE4")
   endif()
@@ -68,8 +92,8 @@ if(HEED_TESTS)
   find_package(GTest REQUIRED)
   find_package(rapidcheck REQUIRED)
   # The headers that every test reads, compiled once: as a program, since a library has other flags.
-  file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cc "int main() {}\n")
-  add_executable(heed_test_headers ${CMAKE_BINARY_DIR}/test_headers.cc)
+  file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cc "int main() {}\n")
+  add_executable(heed_test_headers ${PROJECT_BINARY_DIR}/test_headers.cc)
   heed_test_flags(heed_test_headers)
   target_precompile_headers(heed_test_headers PRIVATE <gtest/gtest.h> <string> <vector>)
 endif()

@@ -1,15 +1,18 @@
 """Includes point one way: check_includes.py <root of the sources>.
 
 Fails, with file and line, on an include that points upwards or sideways, on a library that only one place may know, and
-on a third-party header in a public header.
+on an internal or third-party header in a public header.
 """
 import pathlib
 import re
 import sys
 
+import public_headers
+
 # What a folder may include besides itself: these, and whatever they may include. The longest entry that a path begins
 # with decides, so a single file can have its own line.
 MAY_INCLUDE = {
+    "heed/attention.h": ["heed/kernels/attention"],
     "heed/base": [],
     "heed/kernels/vec-inl.h": ["heed/base"],
     "heed/kernels/tanh-inl.h": ["heed/kernels/vec-inl.h"],
@@ -34,8 +37,7 @@ MAY_INCLUDE = {
     "heed/train": ["heed/evaluate", "heed/dist"],
     "heed/grammar": ["heed/evaluate"],
     "heed/heed.h": ["heed/train", "heed/attention.h"],
-    "heed/attention.h": ["heed/kernels/attention"],
-    "heed/lab": ["heed/train", "heed/trace", "heed/grammar"],
+    "heed/lab": ["heed/heed.h", "heed/train", "heed/trace", "heed/grammar"],
     "bench": ["heed/lab"],
     "cli": ["heed/lab", "bench"],
     "python": ["heed/lab"],
@@ -90,10 +92,6 @@ def is_test(path):
     return in_test_folder or path in TEST_SUPPORT or re.search(r"(_test|/testing)\.(h|cc)$", path) is not None
 
 
-def is_public_header(path):
-    return path.startswith("heed/") and path.endswith(".h") and not path.endswith("-inl.h") and not is_test(path)
-
-
 def is_standard(header):
     return "/" not in header and not header.endswith(".h")
 
@@ -111,13 +109,15 @@ def complaint(root, path, quote, header):
                 allowed |= reachable(extra)
         if target not in allowed:
             return f"{folder} may not include {target} ({header}): includes point downwards only"
+        if public_headers.is_public(path) and not public_headers.is_public(header):
+            return f"{header} is internal (cmake/internal_headers.txt), and not for a public header to include"
         return None
     for pattern, places, why in OWNED:
         if re.match(pattern, header):
             if path.startswith(tuple(places)) or ("test" in places and is_test(path)):
                 break
             return f"<{header}> does not belong here: {why}"
-    if is_public_header(path) and not is_standard(header):
+    if public_headers.is_public(path) and not is_standard(header):
         return f"<{header}> in a public header: only headers of heed and of the standard library may stand there"
     return None
 

@@ -69,6 +69,18 @@ class CheckIncludes(unittest.TestCase):
         self.assert_passes("heed/kernels/attention/tiles-inl.h", "<hwy/highway.h>")
         self.assert_passes("heed/base/view.h", "<cstddef>")
 
+    def test_internal_headers(self):
+        self.assert_fails("heed/kernels/attention/observe.h", '"heed/kernels/attention/plan.h"', "plan.h is internal")
+        self.assert_fails("heed/attention.h", '"heed/kernels/attention/testing.h"', "testing.h is internal")
+        self.assert_passes("heed/kernels/attention/blocks.h", '"heed/kernels/attention/plan.h"')
+        self.assert_passes("heed/kernels/attention/plan.cc", '"heed/kernels/attention/plan.h"')
+
+    def test_front_headers(self):
+        self.assert_passes("heed/attention.h", '"heed/kernels/attention/attention.h"')
+        self.assert_fails("heed/attention.h", '"heed/kernels/softmax.h"', "heed/attention.h may not include")
+        self.assert_passes("heed/heed.h", '"heed/attention.h"')
+        self.assert_fails("heed/base/view.h", '"heed/attention.h"', "heed/base may not include heed/attention.h")
+
     def test_relative_paths(self):
         found = self.complaints({"heed/base/view.h": "", "heed/base/view.cc": '#include "view.h"\n'})
         self.assertEqual(len(found), 1, found)

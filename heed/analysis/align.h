@@ -4,6 +4,7 @@
 // was found.
 #include "heed/analysis/word_weights.h"
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/data/batch.h"
 #include "heed/models/model.h"
 #include "heed/text/metrics.h"
@@ -22,10 +23,10 @@ struct AlignOptions {
 
 // The weights of a batch, [B,T,S]: row t is of the step that chose the t-th token of the target. Throws Error for a
 // model without cross-attention, and for a layer or head that it does not have.
-Tensor cross_weights(nn::Pass&, const models::Model&, const data::Batch&, const AlignOptions& = {});
+HEED_API Tensor cross_weights(nn::Pass&, const models::Model&, const data::Batch&, const AlignOptions& = {});
 
 // Each word of the target with the word of the source that got most of its attention; the end of a sentence is no word.
 // By source, then target.
-text::Alignment align_words(const Tensor& weights, int64_t row, const WordMap&);
+HEED_API text::Alignment align_words(const Tensor& weights, int64_t row, const WordMap&);
 
 }  // namespace heed::analysis

@@ -8,6 +8,7 @@
 
 #include "heed/analysis/align.h"
 #include "heed/analysis/look.h"
+#include "heed/base/export.h"
 #include "heed/data/text_model.h"
 #include "heed/nn/pass.h"
 
@@ -20,14 +21,14 @@ struct SourceExplanation {
 };
 // Of the first word of the sentence that is `word`, in whatever case. Throws Error where there is none, or the model's
 // encoder has no attention.
-SourceExplanation explain_source(nn::Pass&, const data::TextModel&, const std::string& sentence,
-                                 const std::string& word);
+HEED_API SourceExplanation explain_source(nn::Pass&, const data::TextModel&, const std::string& sentence,
+                                          const std::string& word);
 
 struct TargetExplanation {
   std::vector<std::string> source{}, target{};
   std::vector<Look> looks{};  // of each word of the target, while it was chosen
 };
-TargetExplanation explain_target(nn::Pass&, const data::TextModel&, const std::string& sentence,
-                                 std::span<const int32_t> translation, const AlignOptions& = {});
+HEED_API TargetExplanation explain_target(nn::Pass&, const data::TextModel&, const std::string& sentence,
+                                          std::span<const int32_t> translation, const AlignOptions& = {});
 
 }  // namespace heed::analysis

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heed/analysis/word_weights.h"
+#include "heed/base/export.h"
 #include "heed/models/model.h"
 
 namespace heed::analysis {
@@ -22,10 +23,10 @@ struct HeadLook {
 
 // Of word `word` of the source, in every head of the encoder, in order. `words` are those of the source's tokens
 // (text::words_of_tokens), `count` is how many there are. Throws Error for a model that has no encoder with attention.
-std::vector<HeadLook> source_looks(nn::Pass&, const models::Model&, std::span<const int32_t> source,
-                                   std::span<const int64_t> words, int64_t count, int64_t word);
+HEED_API std::vector<HeadLook> source_looks(nn::Pass&, const models::Model&, std::span<const int32_t> source,
+                                            std::span<const int64_t> words, int64_t count, int64_t word);
 
 // Of each word of the target while it was chosen, in cross-attention.
-std::vector<Look> target_looks(const Tensor& cross_weights, const WordMap&, const WordCounts&);
+HEED_API std::vector<Look> target_looks(const Tensor& cross_weights, const WordMap&, const WordCounts&);
 
 }  // namespace heed::analysis

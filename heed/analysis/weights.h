@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/workspace.h"
 #include "heed/nn/observer.h"
@@ -11,7 +12,7 @@
 namespace heed::analysis {
 
 // One head of one layer gives nothing.
-class HeadSwitch : public nn::Observer {
+class HEED_API HeadSwitch : public nn::Observer {
  public:
   HeadSwitch() = default;  // all heads are on
   // "encoder.0.self.2": head 2 of that layer. Throws Error where there is no number at the end.
@@ -29,7 +30,7 @@ class HeadSwitch : public nn::Observer {
 };
 
 // Keeps [B,Hq,T,S] of every layer of a role: for sentences, not for long texts.
-class WeightRecorder final : public nn::Observer {
+class HEED_API WeightRecorder final : public nn::Observer {
  public:
   struct Layer {
     std::string path;

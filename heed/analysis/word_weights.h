@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/tensor/tensor.h"
 
 namespace heed::analysis {
@@ -19,7 +20,7 @@ struct WordCounts {
 };
 
 // What one word gives to each word of the source, and at the end to what is none, as the end of the sentence.
-class WordWeights {
+class HEED_API WordWeights {
  public:
   WordWeights(std::span<const int64_t> source_words, int64_t count)
       : words_(source_words), sums_(static_cast<size_t>(count) + 1) {}
@@ -38,6 +39,7 @@ class WordWeights {
 };
 
 // Of each word of the target, from row `row` of weights [B,T,S]. Borrows the map.
-std::vector<WordWeights> weights_by_word(const Tensor& weights, int64_t row, const WordMap&, const WordCounts&);
+HEED_API std::vector<WordWeights> weights_by_word(const Tensor& weights, int64_t row, const WordMap&,
+                                                  const WordCounts&);
 
 }  // namespace heed::analysis

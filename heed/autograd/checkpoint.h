@@ -16,15 +16,16 @@
 #include <utility>
 
 #include "heed/autograd/tape.h"
+#include "heed/base/export.h"
 
 namespace heed {
 
 namespace detail {
 
 using Constants = CachedVector<Var>;
-Constants constants_of(std::span<const Var> inputs);
-void run_again(const Backward&, const std::function<Var(const Context&, std::span<const Var>)>& f,
-               const Constants& inputs);
+HEED_API Constants constants_of(std::span<const Var> inputs);
+HEED_API void run_again(const Backward&, const std::function<Var(const Context&, std::span<const Var>)>& f,
+                        const Constants& inputs);
 
 }  // namespace detail
 

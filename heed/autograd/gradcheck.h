@@ -8,6 +8,7 @@
 
 #include "heed/autograd/parameter.h"
 #include "heed/autograd/tape.h"
+#include "heed/base/export.h"
 
 namespace heed {
 
@@ -30,10 +31,10 @@ struct GradcheckOptions {
 };
 
 // f is called many times, and must give the same result for the same inputs. Inputs are in f64. Throws Error.
-GradcheckResult gradcheck(const std::function<Var(Context&, std::span<const Var>)>& f,
-                          const std::vector<Tensor>& inputs, const GradcheckOptions& = {});
+HEED_API GradcheckResult gradcheck(const std::function<Var(Context&, std::span<const Var>)>& f,
+                                   const std::vector<Tensor>& inputs, const GradcheckOptions& = {});
 // The same for the parameters of a store in f64: f uses them through the tape of the context it is given.
-GradcheckResult gradcheck(const std::function<Var(Context&)>& f, const ParameterStore& parameters,
-                          const GradcheckOptions& = {});
+HEED_API GradcheckResult gradcheck(const std::function<Var(Context&)>& f, const ParameterStore& parameters,
+                                   const GradcheckOptions& = {});
 
 }  // namespace heed

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "heed/autograd/tape.h"
+#include "heed/base/export.h"
 #include "heed/tensor/tensor.h"
 
 namespace heed {
@@ -65,7 +66,7 @@ void visit_parameters(Module& module, const Each& each, const std::string& prefi
   });
 }
 
-class ParameterStore {
+class HEED_API ParameterStore {
  public:
   struct Entry {
     std::string name;

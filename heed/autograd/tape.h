@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "heed/base/allocator.h"
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/workspace.h"
 #include "heed/tensor/tensor.h"
@@ -55,7 +56,7 @@ class Var {
 };
 
 // What a record sees on the way back: gradients of its outputs, and those of its inputs to add to.
-class Backward {
+class HEED_API Backward {
  public:
   Parallel& parallel() const { return context_.parallel; }
   Workspace& workspace() const { return context_.workspace; }
@@ -86,7 +87,7 @@ class Backward {
   mutable CachedVector<std::pair<size_t, Tensor>> apart_;
 };
 
-class Tape {
+class HEED_API Tape {
  public:
   Tape() : epoch_(next_epoch()) {}
   ~Tape() { clear(); }

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "heed/base/error.h"
+#include "heed/base/export.h"
 
 namespace heed {
 
@@ -101,7 +102,7 @@ struct Choice {
 };
 
 // What looks at the fields of any option struct, in their order, and may set them.
-class FieldVisitor {
+class HEED_API FieldVisitor {
  public:
   virtual ~FieldVisitor() = default;
   virtual void field(const FieldInfo& info, int64_t& value) = 0;

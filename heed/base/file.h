@@ -9,14 +9,16 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/base/export.h"
+
 namespace heed {
 
 // All bytes of a file, a pipe included. More than `limit` bytes are an error, and are not read.
-std::vector<std::byte> read_file(const std::string& path, uint64_t limit);
+HEED_API std::vector<std::byte> read_file(const std::string& path, uint64_t limit);
 
 // A file's bytes, read by the system as they are touched. A later rename over the path does not disturb it; a program
 // that shortens the file in place does.
-class MappedFile {
+class HEED_API MappedFile {
  public:
   explicit MappedFile(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
@@ -35,7 +37,7 @@ inline constexpr std::string_view kUnfinished = ".tmp.";
 
 // A file that appears under its name only when it is complete and on disk: written under a temporary name in the same
 // folder, synced, renamed, and the folder synced. Without commit(), after an error too, the temporary file is removed.
-class AtomicFile {
+class HEED_API AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
   AtomicFile(const AtomicFile&) = delete;
@@ -52,7 +54,7 @@ class AtomicFile {
 
 // Bytes that would not fit into memory: appended to a file without a name, in the folder for temporary files, and then
 // read where they lie, by the system as they are touched.
-class SpillFile {
+class HEED_API SpillFile {
  public:
   SpillFile();
   SpillFile(const SpillFile&) = delete;
@@ -72,7 +74,7 @@ class SpillFile {
 
 // A file that is read more than once: a regular one is mapped; what can be read only once, as a pipe, is copied to a
 // temporary file first.
-class ReadableFile {
+class HEED_API ReadableFile {
  public:
   explicit ReadableFile(const std::string& path);
 
@@ -86,6 +88,6 @@ class ReadableFile {
   std::span<const std::byte> bytes_;
 };
 
-void write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
+HEED_API void write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
 
 }  // namespace heed

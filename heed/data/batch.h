@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/models/model.h"
 #include "heed/text/tokenizer.h"
 
@@ -27,16 +28,17 @@ struct TokenPair {
 };
 
 // Sources alone; `end` is added to each.
-Batch source_batch(std::span<const std::vector<int32_t>> sources, const text::SpecialTokens& = {});
+HEED_API Batch source_batch(std::span<const std::vector<int32_t>> sources, const text::SpecialTokens& = {});
 // Targets for a batch of sources; begin and end are added.
-void add_targets(Batch&, std::span<const std::vector<int32_t>> targets, const text::SpecialTokens& = {});
+HEED_API void add_targets(Batch&, std::span<const std::vector<int32_t>> targets, const text::SpecialTokens& = {});
 // Both, of `items` of a list: row i is pairs[items[i]]. Pairs with an empty source have none, as for a language model.
-Batch pair_batch(std::span<const TokenPair> pairs, std::span<const size_t> items, const text::SpecialTokens& = {});
+HEED_API Batch pair_batch(std::span<const TokenPair> pairs, std::span<const size_t> items,
+                          const text::SpecialTokens& = {});
 
 // A batch as tensors. The lengths are borrowed from the batch. Empty where there is no source.
-models::Tokens source_tokens(const Batch&);
+HEED_API models::Tokens source_tokens(const Batch&);
 // Empty for a tagger, whose model is given no target.
-models::Tokens target_tokens(const Batch&, models::Task = models::Task::translate);
-Tensor labels(const Batch&);  // [rows, target_length], padding is batch.pad
+HEED_API models::Tokens target_tokens(const Batch&, models::Task = models::Task::translate);
+HEED_API Tensor labels(const Batch&);  // [rows, target_length], padding is batch.pad
 
 }  // namespace heed::data

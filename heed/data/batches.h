@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/data/batch.h"
 #include "heed/data/id_store.h"
 #include "heed/text/corpus.h"
@@ -18,7 +19,7 @@ namespace heed::data {
 
 // Where training takes its batches from: any source that gives batch n of an epoch as a pure function of both, so that
 // a run can be stopped and go on. What has no end has one epoch, of kEndless batches.
-class BatchSource {
+class HEED_API BatchSource {
  public:
   static constexpr int64_t kEndless = std::numeric_limits<int64_t>::max();
   virtual ~BatchSource() = default;
@@ -34,7 +35,7 @@ struct BatchOptions {
   bool tags{false};                  // targets are tags: a pair that has not one for each token of its source throws
 };
 
-class Batches final : public BatchSource {
+class HEED_API Batches final : public BatchSource {
  public:
   // Encodes the corpus once. The source gets its end. A language model has an empty source. Throws Error if no pair is
   // left.

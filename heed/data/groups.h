@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 
 namespace heed::data {
 
@@ -21,6 +22,6 @@ struct GroupOptions {
 };
 
 // The numbers of all sentences, in groups, by rising length; of equals the first comes first.
-std::vector<std::vector<size_t>> group_by_length(std::span<const int64_t> lengths, const GroupOptions& = {});
+HEED_API std::vector<std::vector<size_t>> group_by_length(std::span<const int64_t> lengths, const GroupOptions& = {});
 
 }  // namespace heed::data

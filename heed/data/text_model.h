@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/models/model.h"
 #include "heed/text/tokenizer.h"
 
@@ -19,7 +20,7 @@ struct Tokenizers {
   bool are_shared() const { return source == target; }
 };
 
-class TextModel {
+class HEED_API TextModel {
  public:
   TextModel() = default;
   // Without tokenizers it works over ids alone. `name` is what messages call it, such as its folder. Throws Error where
@@ -50,6 +51,6 @@ class TextModel {
 };
 
 // "a model that translates", "a tagger".
-std::string describe_task(models::Task);
+HEED_API std::string describe_task(models::Task);
 
 }  // namespace heed::data

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/decode/engine.h"
 #include "heed/tensor/tensor.h"
 
@@ -43,7 +44,7 @@ struct Embedding {
 };
 
 // Several threads may use one at the same time.
-class Embedder {
+class HEED_API Embedder {
  public:
   explicit Embedder(Engine engine) : engine_(std::move(engine)) {}
   explicit Embedder(const std::string& folder, int threads = 1) : Embedder(Engine(folder, threads)) {}

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heed/base/cancel.h"
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/workspace.h"
 #include "heed/data/groups.h"
@@ -28,7 +29,7 @@ struct CallOptions {
 template <class Result>
 using Done = std::function<void(size_t item, const Result&)>;
 
-class Engine {
+class HEED_API Engine {
  public:
   // Opens a folder. Threads 0: as many as the machine has.
   explicit Engine(const std::string& folder, int threads = 1);
@@ -66,11 +67,12 @@ class InferencePass {
 };
 
 // Runs `batch(items)` for groups of items of about the same length, and looks at `cancel` before each.
-void for_each_group(std::span<const int64_t> lengths, const CallOptions&,
-                    const std::function<void(std::span<const size_t> items)>& batch);
+HEED_API void for_each_group(std::span<const int64_t> lengths, const CallOptions&,
+                             const std::function<void(std::span<const size_t> items)>& batch);
 
-std::vector<int64_t> lengths_of(std::span<const std::vector<int32_t>> sequences);
+HEED_API std::vector<int64_t> lengths_of(std::span<const std::vector<int32_t>> sequences);
 // Those of a list that have these numbers.
-std::vector<std::vector<int32_t>> gathered(std::span<const std::vector<int32_t>> all, std::span<const size_t> items);
+HEED_API std::vector<std::vector<int32_t>> gathered(std::span<const std::vector<int32_t>> all,
+                                                    std::span<const size_t> items);
 
 }  // namespace heed::decode

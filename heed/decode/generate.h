@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/decode/engine.h"
 #include "heed/decode/search.h"
 
@@ -28,7 +29,7 @@ struct Generation {
 using Generations = std::vector<Generation>;  // best first
 
 // Several threads may use one at the same time.
-class Generator {
+class HEED_API Generator {
  public:
   // Throws Error for a model that does something else.
   explicit Generator(Engine engine);

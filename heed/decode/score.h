@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/data/batch.h"
 #include "heed/decode/engine.h"
 #include "heed/text/corpus.h"
@@ -37,7 +38,7 @@ struct Score {
 };
 
 // Several threads may use one at the same time.
-class Scorer {
+class HEED_API Scorer {
  public:
   // Throws Error for a model that has no output to be scored.
   explicit Scorer(Engine engine);

@@ -8,6 +8,7 @@
 
 #include "heed/base/cancel.h"
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/models/model.h"
 #include "heed/nn/pass.h"
 #include "heed/text/tokenizer.h"
@@ -63,7 +64,7 @@ struct SearchCall {
 };
 
 // The best hypotheses of each row, best first. Throws Error for options that do not fit.
-std::vector<std::vector<Hypothesis>> search(nn::Pass&, const models::Stepwise&, const SearchInput&,
-                                            const SearchOptions&, const SearchCall& = {});
+HEED_API std::vector<std::vector<Hypothesis>> search(nn::Pass&, const models::Stepwise&, const SearchInput&,
+                                                     const SearchOptions&, const SearchCall& = {});
 
 }  // namespace heed::decode

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/decode/engine.h"
 
 namespace heed::decode {
@@ -24,7 +25,7 @@ struct TaggedToken {
 using Tagging = std::vector<TaggedToken>;  // as many as the sentence has tokens
 
 // Several threads may use one at the same time.
-class Tagger {
+class HEED_API Tagger {
  public:
   // Throws Error for a model that does something else.
   explicit Tagger(Engine engine);

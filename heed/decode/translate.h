@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heed/analysis/align.h"
+#include "heed/base/export.h"
 #include "heed/decode/engine.h"
 #include "heed/decode/search.h"
 #include "heed/text/metrics.h"
@@ -34,7 +35,7 @@ struct Translation {
 using Translations = std::vector<Translation>;  // best first; of an empty sentence one, which is empty
 
 // Several threads may use one at the same time.
-class Translator {
+class HEED_API Translator {
  public:
   // Throws Error for a model that does something else.
   explicit Translator(Engine engine);

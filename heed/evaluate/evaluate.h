@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/decode/score.h"
 #include "heed/decode/translate.h"
 #include "heed/text/corpus.h"
@@ -23,7 +24,7 @@ struct EvaluateOptions {
 };
 
 // Pairs to measure with, as ids, made once.
-class TestSet {
+class HEED_API TestSet {
  public:
   // Pairs of more than max_length tokens, the end included, are left out. Throws Error, with the line, where a tagger's
   // pair has not one tag for each token, and where nothing is left. `file` is where the corpus is from, for messages.
@@ -52,7 +53,7 @@ struct Judged {
 };
 
 // All pairs, in their order. Throws Cancelled where that was requested.
-std::vector<Judged> judge(const decode::Engine&, const TestSet&, const EvaluateOptions& = {});
+HEED_API std::vector<Judged> judge(const decode::Engine&, const TestSet&, const EvaluateOptions& = {});
 
 struct Scores {
   int64_t sentences = 0, tokens = 0, correct = 0;
@@ -66,17 +67,18 @@ struct Scores {
 
 // Gold alignments in Pharaoh's format, a line for each line of the corpus's file: one for each pair. Throws Error with
 // file and line.
-std::vector<text::Alignment> read_alignments(const std::string& path, const text::Corpus&);
+HEED_API std::vector<text::Alignment> read_alignments(const std::string& path, const text::Corpus&);
 
 // `gold` is empty, or has an alignment for each pair of the corpus.
-Scores scores_of(const std::vector<Judged>&, const text::Corpus&, const std::vector<text::Alignment>& gold = {});
+HEED_API Scores scores_of(const std::vector<Judged>&, const text::Corpus&,
+                          const std::vector<text::Alignment>& gold = {});
 
 // The same by length, in words of the source (of the target where there is none): 1 to 5, 6 to 10, and so on.
 struct LengthScores {
   int64_t from = 0, to = 0;
   Scores scores{};
 };
-std::vector<LengthScores> scores_by_length(const std::vector<Judged>&, const text::Corpus&,
-                                           const std::vector<text::Alignment>& gold = {});
+HEED_API std::vector<LengthScores> scores_by_length(const std::vector<Judged>&, const text::Corpus&,
+                                                    const std::vector<text::Alignment>& gold = {});
 
 }  // namespace heed::evaluate

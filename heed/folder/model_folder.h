@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "heed/base/export.h"
 #include "heed/data/text_model.h"
 #include "heed/io/config.h"
 #include "heed/models/model.h"
@@ -21,7 +22,7 @@
 namespace heed::folder {
 
 // Where things stand in a folder, whether they are there or not.
-class Layout {
+class HEED_API Layout {
  public:
   explicit Layout(std::string folder) : folder_(std::move(folder)) {}
 
@@ -45,18 +46,19 @@ class Layout {
 
 // A model to be used, with its tokenizers, where the folder has them: no gradients. Throws Error where something is
 // missing or broken, or the parts do not belong together.
-data::TextModel open(const std::string& folder, DType = DType::f32);
+HEED_API data::TextModel open(const std::string& folder, DType = DType::f32);
 // The model alone. With gradients it can be trained on.
-std::unique_ptr<models::Model> open_model(const std::string& folder, DType = DType::f32, bool gradients = false);
-data::Tokenizers open_tokenizers(const std::string& folder, models::Task);
+HEED_API std::unique_ptr<models::Model> open_model(const std::string& folder, DType = DType::f32,
+                                                   bool gradients = false);
+HEED_API data::Tokenizers open_tokenizers(const std::string& folder, models::Task);
 
 // The folder is made if it is missing; what else stands in it is left alone.
-void save(const std::string& folder, const models::Model&, const data::Tokenizers& = {});
-void save_tokenizers(const std::string& folder, const data::Tokenizers&, models::Task);
-void save_card(const std::string& folder, const std::string& markdown);
+HEED_API void save(const std::string& folder, const models::Model&, const data::Tokenizers& = {});
+HEED_API void save_tokenizers(const std::string& folder, const data::Tokenizers&, models::Task);
+HEED_API void save_card(const std::string& folder, const std::string& markdown);
 
 // The options of the training run, whatever their type. False where the folder has none.
-bool has_training(const std::string& folder);
+HEED_API bool has_training(const std::string& folder);
 template <Described T>
 void save_training(const std::string& folder, const T& options) {
   io::write_config(Layout(folder).training(), options);
@@ -69,8 +71,8 @@ bool read_training(const std::string& folder, T& options) {
 }
 
 // Makes the folder; throws Error where that cannot be.
-void create(const std::string& folder);
+HEED_API void create(const std::string& folder);
 // Files that a killed process was writing: they will never get their names.
-void remove_unfinished(const std::string& folder);
+HEED_API void remove_unfinished(const std::string& folder);
 
 }  // namespace heed::folder

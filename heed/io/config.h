@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 
 namespace heed::io {
 
@@ -15,11 +16,11 @@ inline constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
 // The same for fields that are only known at run time: the function shows them to a visitor.
 using ShowFields = std::function<void(FieldVisitor&)>;
-std::string fields_to_json(const ShowFields& fields);
-void fields_from_json(std::string_view text, const std::string& name, const ShowFields& fields);
+HEED_API std::string fields_to_json(const ShowFields& fields);
+HEED_API void fields_from_json(std::string_view text, const std::string& name, const ShowFields& fields);
 // At most kMaxConfigBytes.
-std::string read_config_text(const std::string& path);
-void write_config_text(const std::string& path, const std::string& text);
+HEED_API std::string read_config_text(const std::string& path);
+HEED_API void write_config_text(const std::string& path, const std::string& text);
 
 template <Described T>
 std::string to_json(T options) {

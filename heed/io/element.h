@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/base/half.h"
 
 namespace heed::io {
@@ -22,10 +23,10 @@ enum class ElementType : uint8_t {
 };
 
 // As safetensors write it: "F32", "BOOL".
-const char* name_of(ElementType type);
-std::optional<ElementType> element_type_named(std::string_view name);
+HEED_API const char* name_of(ElementType type);
+HEED_API std::optional<ElementType> element_type_named(std::string_view name);
 // Bytes of one element.
-size_t size_of(ElementType type);
+HEED_API size_t size_of(ElementType type);
 
 template <class T>
 consteval std::optional<ElementType> element_type_of() {
@@ -55,16 +56,16 @@ using Shape = std::vector<int64_t>;
 inline constexpr size_t kMaxRank = 64;
 
 // "[2, 3]", as error messages write it.
-std::string to_string(const Shape& shape);
+HEED_API std::string to_string(const Shape& shape);
 
 // Bytes of an array, or nothing if that is beyond int64_t. Extents of zero count as one in that check, so that the
 // strides of an empty array can be computed too.
-std::optional<uint64_t> byte_count(const Shape& shape, ElementType type);
+HEED_API std::optional<uint64_t> byte_count(const Shape& shape, ElementType type);
 
 // The values as T, float or double, each rounded to the nearest. Throws for the types of 8 bits and for complex
 // numbers.
 template <class T>
-std::vector<T> convert(ElementType type, std::span<const std::byte> bytes);
+HEED_API std::vector<T> convert(ElementType type, std::span<const std::byte> bytes);
 extern template std::vector<float> convert(ElementType, std::span<const std::byte>);
 extern template std::vector<double> convert(ElementType, std::span<const std::byte>);
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <variant>
 
+#include "heed/base/export.h"
+
 namespace heed::io {
 
 inline constexpr size_t kMaxJsonDepth = 32;
@@ -16,9 +18,9 @@ inline constexpr size_t kMaxJsonDepth = 32;
 using JsonScalar = std::variant<std::nullptr_t, bool, int64_t, double, std::string>;
 
 // As messages show it: null, true, 3, 0.5, 'text'.
-std::string shown(const JsonScalar& value);
+HEED_API std::string shown(const JsonScalar& value);
 
-class JsonEvents {
+class HEED_API JsonEvents {
  public:
   virtual ~JsonEvents() = default;
   virtual void begin_object() = 0;
@@ -30,12 +32,12 @@ class JsonEvents {
 };
 
 // `name` is what messages call the text. The events come in order until the first error is thrown.
-void parse_json(std::string_view text, const std::string& name, JsonEvents& events);
+HEED_API void parse_json(std::string_view text, const std::string& name, JsonEvents& events);
 
 // A string with its quotes and escapes; throws if it is not UTF-8.
-std::string json_string(const std::string& text);
+HEED_API std::string json_string(const std::string& text);
 // The shortest digits that read back as this finite number.
-std::string json_number(double value);
-std::string json_number(float value);
+HEED_API std::string json_number(double value);
+HEED_API std::string json_number(float value);
 
 }  // namespace heed::io

@@ -5,9 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "heed/base/export.h"
+
 namespace heed::io {
 
 // Nothing if none is near: more than a third of the letters would have to change.
-std::optional<std::string> nearest(std::string_view name, std::span<const std::string> known);
+HEED_API std::optional<std::string> nearest(std::string_view name, std::span<const std::string> known);
 
 }  // namespace heed::io

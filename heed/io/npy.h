@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "heed/base/error.h"
+#include "heed/base/export.h"
 #include "heed/io/element.h"
 
 namespace heed::io {
 
-struct NpyArray {
+struct HEED_API NpyArray {
   ElementType type{};
   Shape shape;                   // [] is a single number
   std::vector<std::byte> bytes;  // row-major
@@ -37,10 +38,10 @@ struct NpyArray {
 };
 
 // `name` is what messages call the source of the bytes.
-NpyArray parse_npy(std::span<const std::byte> file, const std::string& name);
-NpyArray read_npy(const std::string& path);
+HEED_API NpyArray parse_npy(std::span<const std::byte> file, const std::string& name);
+HEED_API NpyArray read_npy(const std::string& path);
 
 // Version 1 of the format. The file is there whole or not at all.
-void write_npy(const std::string& path, const NpyArray& array);
+HEED_API void write_npy(const std::string& path, const NpyArray& array);
 
 }  // namespace heed::io

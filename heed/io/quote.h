@@ -3,9 +3,11 @@
 #include <string>
 #include <string_view>
 
+#include "heed/base/export.h"
+
 namespace heed::io {
 
 // 'name', with everything but printable ASCII as \xNN, cut with dots after 80 bytes.
-std::string quote(std::string_view text);
+HEED_API std::string quote(std::string_view text);
 
 }  // namespace heed::io

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/base/file.h"
 #include "heed/io/element.h"
 
@@ -20,7 +21,7 @@ struct TensorEntry {
   std::span<const std::byte> bytes;  // borrowed, row-major, little-endian; need not be aligned
 };
 
-struct SafetensorsContent {
+struct HEED_API SafetensorsContent {
   std::vector<TensorEntry> tensors;             // sorted by name
   std::map<std::string, std::string> metadata;  // `__metadata__`
 
@@ -29,10 +30,10 @@ struct SafetensorsContent {
 };
 
 // The entries borrow from `file`. `name` is what messages call it.
-SafetensorsContent parse_safetensors(std::span<const std::byte> file, const std::string& name);
+HEED_API SafetensorsContent parse_safetensors(std::span<const std::byte> file, const std::string& name);
 
 // A file that stays mapped for as long as its entries are used.
-class SafetensorsFile {
+class HEED_API SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
   const std::vector<TensorEntry>& tensors() const { return content_.tensors; }
@@ -48,7 +49,7 @@ class SafetensorsFile {
 
 // Tensors in any order; in the file the widest elements come first, then the order is by name, and the first begins at
 // a multiple of 8 bytes. The file is there whole or not at all.
-void write_safetensors(const std::string& path, std::vector<TensorEntry> tensors,
-                       const std::map<std::string, std::string>& metadata = {});
+HEED_API void write_safetensors(const std::string& path, std::vector<TensorEntry> tensors,
+                                const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace heed::io

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "heed/base/export.h"
 #include "heed/io/npy.h"
 #include "heed/io/safetensors.h"
 #include "heed/tensor/tensor.h"
@@ -11,23 +12,23 @@
 namespace heed::io {
 
 // The dtype whose numbers are the same bits; none for what Tensors do not hold.
-std::optional<DType> dtype_of(ElementType);
-ElementType element_type_of(DType);
+HEED_API std::optional<DType> dtype_of(ElementType);
+HEED_API ElementType element_type_of(DType);
 
 // At most 4 dimensions. `name` is what messages call the array: "tensor 'w'".
-heed::Shape tensor_shape(const Shape&, const std::string& name);
+HEED_API heed::Shape tensor_shape(const Shape&, const std::string& name);
 
 // A copy, in the array's own type: F32, F64, BF16, F16 or I32.
-Tensor to_tensor(const TensorEntry&);
-Tensor to_tensor(const NpyArray&);
+HEED_API Tensor to_tensor(const TensorEntry&);
+HEED_API Tensor to_tensor(const NpyArray&);
 
 // A copy in another type. Floating ones from any real number, each rounded once to the nearest, and from integers,
 // which go through f64 on their way to 16 bits; i32 from integers that fit.
-Tensor to_tensor(const TensorEntry&, DType);
-Tensor to_tensor(const NpyArray&, DType);
+HEED_API Tensor to_tensor(const TensorEntry&, DType);
+HEED_API Tensor to_tensor(const NpyArray&, DType);
 
 // Borrows the numbers: the tensor has to live as long as the entry.
-TensorEntry entry_of(std::string name, const Tensor&);
-NpyArray npy_of(const Tensor&);  // a copy; npy has no bf16, so that writing one throws
+HEED_API TensorEntry entry_of(std::string name, const Tensor&);
+HEED_API NpyArray npy_of(const Tensor&);  // a copy; npy has no bf16, so that writing one throws
 
 }  // namespace heed::io

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 
@@ -32,15 +33,16 @@ constexpr const char* name_of(Activation activation) {
 }
 
 // y may be x.
-void activation_forward(Activation, View<const float, 2> x, View<float, 2> y, Parallel&) noexcept;
+HEED_API void activation_forward(Activation, View<const float, 2> x, View<float, 2> y, Parallel&) noexcept;
 // dx += dy act'(x), x as forward had it.
-void activation_backward(Activation, View<const float, 2> x, View<const float, 2> dy, View<float, 2> dx,
-                         Parallel&) noexcept;
+HEED_API void activation_backward(Activation, View<const float, 2> x, View<const float, 2> dy, View<float, 2> dx,
+                                  Parallel&) noexcept;
 
 // On the calling thread, for kernels that end or begin with an activation.
 // y may be x.
-void activate(Activation, std::span<const float> x, std::span<float> y) noexcept;
+HEED_API void activate(Activation, std::span<const float> x, std::span<float> y) noexcept;
 // dx = dy act'(x): written, not added to; dx may be dy.
-void activation_slope(Activation, std::span<const float> x, std::span<const float> dy, std::span<float> dx) noexcept;
+HEED_API void activation_slope(Activation, std::span<const float> x, std::span<const float> dy,
+                               std::span<float> dx) noexcept;
 
 }  // namespace heed::kernels

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 #include "heed/base/workspace.h"
@@ -36,10 +37,11 @@ struct Conv1dGradients {
 };
 
 // The workspace has at least the bytes that these say.
-size_t conv1d_forward_bytes(const Conv1dInputs<float>&);
-size_t conv1d_backward_bytes(const Conv1dInputs<float>&);
+HEED_API size_t conv1d_forward_bytes(const Conv1dInputs<float>&);
+HEED_API size_t conv1d_backward_bytes(const Conv1dInputs<float>&);
 // y [B,T,O], whole: rows lie without a gap.
-void conv1d_forward(const Conv1dInputs<float>&, const View<float, 3>& y, Workspace&, Parallel&) noexcept;
-void conv1d_backward(const Conv1dInputs<float>&, const Conv1dGradients<float>&, Workspace&, Parallel&) noexcept;
+HEED_API void conv1d_forward(const Conv1dInputs<float>&, const View<float, 3>& y, Workspace&, Parallel&) noexcept;
+HEED_API void conv1d_backward(const Conv1dInputs<float>&, const Conv1dGradients<float>&, Workspace&,
+                              Parallel&) noexcept;
 
 }  // namespace heed::kernels

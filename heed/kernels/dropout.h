@@ -4,6 +4,7 @@
 // Not here: dropout of attention weights (attention/dropout.h), which this shares its rounding of the rate with.
 #include <cstdint>
 
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/rng.h"
 #include "heed/base/view.h"
@@ -38,9 +39,9 @@ struct ElementDropout {
 };
 
 // All [n], contiguous; index of an element: its place. residual may be empty; y may be x or residual.
-void dropout_forward(const ElementDropout&, View<const float, 1> x, View<const float, 1> residual, View<float, 1> y,
-                     Parallel&) noexcept;
+HEED_API void dropout_forward(const ElementDropout&, View<const float, 1> x, View<const float, 1> residual,
+                              View<float, 1> y, Parallel&) noexcept;
 // dx += dy / (1 - rate) where kept. What a residual gets is dy itself: add_backward in elementwise.h.
-void dropout_backward(const ElementDropout&, View<const float, 1> dy, View<float, 1> dx, Parallel&) noexcept;
+HEED_API void dropout_backward(const ElementDropout&, View<const float, 1> dy, View<float, 1> dx, Parallel&) noexcept;
 
 }  // namespace heed::kernels

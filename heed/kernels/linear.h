@@ -8,6 +8,7 @@
 // can fail: shapes are the caller's to check. Not here: the twin in double (kernels/reference/linear.h).
 #include <cstddef>
 
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 #include "heed/base/workspace.h"
@@ -35,10 +36,10 @@ struct LinearGradients {
   View<float, 1> db{};        // [O]
 };
 
-void linear_forward(const LinearInputs&, const LinearOutputs&, Activation, Parallel&) noexcept;
+HEED_API void linear_forward(const LinearInputs&, const LinearOutputs&, Activation, Parallel&) noexcept;
 
 // The scratch that backward asks for.
-size_t linear_backward_bytes(int64_t rows, int64_t outputs, Activation);
-void linear_backward(const LinearInputs&, const LinearGradients&, Activation, Workspace&, Parallel&) noexcept;
+HEED_API size_t linear_backward_bytes(int64_t rows, int64_t outputs, Activation);
+HEED_API void linear_backward(const LinearInputs&, const LinearGradients&, Activation, Workspace&, Parallel&) noexcept;
 
 }  // namespace heed::kernels

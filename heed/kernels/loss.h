@@ -6,6 +6,7 @@
 // threads.
 #include <cstdint>
 
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 
@@ -33,10 +34,10 @@ struct CrossEntropySum {
   double mean() const { return count ? sum / static_cast<double>(count) : 0; }
 };
 
-CrossEntropySum cross_entropy_forward(const CrossEntropyInputs<float>&, const CrossEntropyOutputs<float>&,
-                                      Parallel&) noexcept;
+HEED_API CrossEntropySum cross_entropy_forward(const CrossEntropyInputs<float>&, const CrossEntropyOutputs<float>&,
+                                               Parallel&) noexcept;
 // d_logits += scale (p - q); scale is d_loss / count for the mean.
-void cross_entropy_backward(const CrossEntropyInputs<float>&, View<const float, 2> stats, double scale,
-                            View<float, 2> d_logits, Parallel&) noexcept;
+HEED_API void cross_entropy_backward(const CrossEntropyInputs<float>&, View<const float, 2> stats, double scale,
+                                     View<float, 2> d_logits, Parallel&) noexcept;
 
 }  // namespace heed::kernels

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 #include "heed/base/workspace.h"
@@ -36,12 +37,13 @@ struct NormGradients {
   View<T, 1> dweight{}, dbias{};    // [width]
 };
 
-void layer_norm_forward(const NormInputs<float>&, const NormOutputs<float>&, Parallel&) noexcept;
-void rms_norm_forward(const NormInputs<float>&, const NormOutputs<float>&, Parallel&) noexcept;
+HEED_API void layer_norm_forward(const NormInputs<float>&, const NormOutputs<float>&, Parallel&) noexcept;
+HEED_API void rms_norm_forward(const NormInputs<float>&, const NormOutputs<float>&, Parallel&) noexcept;
 
 // The workspace has at least norm_backward_bytes(rows, width).
-void layer_norm_backward(const NormInputs<float>&, const NormGradients<float>&, Workspace&, Parallel&) noexcept;
-void rms_norm_backward(const NormInputs<float>&, const NormGradients<float>&, Workspace&, Parallel&) noexcept;
-size_t norm_backward_bytes(int64_t rows, int64_t width);
+HEED_API void layer_norm_backward(const NormInputs<float>&, const NormGradients<float>&, Workspace&,
+                                  Parallel&) noexcept;
+HEED_API void rms_norm_backward(const NormInputs<float>&, const NormGradients<float>&, Workspace&, Parallel&) noexcept;
+HEED_API size_t norm_backward_bytes(int64_t rows, int64_t width);
 
 }  // namespace heed::kernels

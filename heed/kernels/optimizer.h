@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 #include "heed/base/workspace.h"
@@ -34,7 +35,7 @@ struct SgdOptions {
 };
 // g += weight_decay value;  velocity = momentum velocity + g;  value -= rate velocity
 // nesterov: value -= rate (g + momentum velocity). velocity [n] begins at zero; empty where momentum is 0.
-void sgd_step(const SgdOptions&, const StepBuffers<float>&, View<float, 1> velocity, Parallel&) noexcept;
+HEED_API void sgd_step(const SgdOptions&, const StepBuffers<float>&, View<float, 1> velocity, Parallel&) noexcept;
 
 struct AdamOptions {
   double rate{1e-3};
@@ -51,11 +52,11 @@ struct AdamMoments {
   View<T, 1> m{}, v{};
   int64_t step{1};
 };
-void adam_step(const AdamOptions&, const StepBuffers<float>&, const AdamMoments<float>&, Parallel&) noexcept;
+HEED_API void adam_step(const AdamOptions&, const StepBuffers<float>&, const AdamMoments<float>&, Parallel&) noexcept;
 
 // The Euclidean norm, squares added up in double. The workspace has at least gradient_norm_bytes(n).
-double gradient_norm(View<const float, 1> gradients, Workspace&, Parallel&) noexcept;
-size_t gradient_norm_bytes(int64_t n);
+HEED_API double gradient_norm(View<const float, 1> gradients, Workspace&, Parallel&) noexcept;
+HEED_API size_t gradient_norm_bytes(int64_t n);
 // What brings a norm down to `most`; 1 if it is below. A norm that is NaN or infinite shows: NaN, or 0.
 inline double clip_scale(double norm, double most) {
   const double scale = most / (norm + 1e-6);

@@ -4,6 +4,7 @@
 // threads; a row of a product over panels has the same bits whatever rows stand beside it.
 // Not here: bias and activation (linear.h). Nothing is allocated and nothing can fail: shapes are the caller's to
 // check.
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 #include "heed/kernels/weight.h"
@@ -18,8 +19,8 @@ struct ProductOptions {
 // a [M,K]  b [K,N]  ->  c [M,N]
 // Each view has a stride of 1 in one dimension and rows (or columns) that do not overlap; a transposed factor is a
 // transposed view. c overlaps neither factor.
-void product(const View<const float, 2>& a, const View<const float, 2>& b, const View<float, 2>& c,
-             const ProductOptions&, Parallel&) noexcept;
+HEED_API void product(const View<const float, 2>& a, const View<const float, 2>& b, const View<float, 2>& c,
+                      const ProductOptions&, Parallel&) noexcept;
 
 struct ProjectOptions {
   View<const float, 1> b{};  // [O], contiguous, if there is one
@@ -27,7 +28,7 @@ struct ProjectOptions {
 };
 
 // x [M,I]  w [O,I]  ->  y [M,O] = x w^T + b; x and y with contiguous rows.
-void project(const View<const float, 2>& x, const Weight& w, const View<float, 2>& y, const ProjectOptions&,
-             Parallel&) noexcept;
+HEED_API void project(const View<const float, 2>& x, const Weight& w, const View<float, 2>& y, const ProjectOptions&,
+                      Parallel&) noexcept;
 
 }  // namespace heed::kernels

@@ -4,17 +4,19 @@
 // OPENBLAS_CORETYPE, if it is there before a program starts, chooses instead.
 #include <string>
 
+#include "heed/base/export.h"
+
 namespace heed::kernels {
 
-std::string blas_core();  // "Haswell", "SkylakeX" ...
+HEED_API std::string blas_core();  // "Haswell", "SkylakeX" ...
 
 // What to set OPENBLAS_CORETYPE to for kernels that use what this processor has; nothing where they do already.
-std::string better_blas_core();
+HEED_API std::string better_blas_core();
 
 // The same for a given choice and processor.
 struct ProcessorFeatures {
   bool avx2 = false, avx512 = false;
 };
-std::string better_blas_core(const std::string& chosen, ProcessorFeatures);
+HEED_API std::string better_blas_core(const std::string& chosen, ProcessorFeatures);
 
 }  // namespace heed::kernels

@@ -19,6 +19,7 @@
 #include <span>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 #include "heed/base/workspace.h"
@@ -101,14 +102,14 @@ struct RecurrentTrace {
 };
 
 // The workspace has at least the bytes that these say.
-size_t recurrent_forward_bytes(const RecurrentInputs<float>&, const RecurrentOptions&);
-size_t recurrent_backward_bytes(const RecurrentInputs<float>&, const RecurrentOptions&);
-void recurrent_forward(const RecurrentInputs<float>&, const RecurrentOutputs<float>&, const RecurrentOptions&,
-                       Workspace&, Parallel&) noexcept;
-void recurrent_backward(const RecurrentInputs<float>&, const RecurrentGradients<float>&, const RecurrentOptions&,
-                        Workspace&, Parallel&) noexcept;
+HEED_API size_t recurrent_forward_bytes(const RecurrentInputs<float>&, const RecurrentOptions&);
+HEED_API size_t recurrent_backward_bytes(const RecurrentInputs<float>&, const RecurrentOptions&);
+HEED_API void recurrent_forward(const RecurrentInputs<float>&, const RecurrentOutputs<float>&, const RecurrentOptions&,
+                                Workspace&, Parallel&) noexcept;
+HEED_API void recurrent_backward(const RecurrentInputs<float>&, const RecurrentGradients<float>&,
+                                 const RecurrentOptions&, Workspace&, Parallel&) noexcept;
 // From what forward left in its outputs, with last_c of an LSTM. The workspace is as large as forward's.
-void recurrent_trace(const RecurrentInputs<float>&, const RecurrentOutputs<float>&, const RecurrentOptions&,
-                     const RecurrentTrace<float>&, Workspace&) noexcept;
+HEED_API void recurrent_trace(const RecurrentInputs<float>&, const RecurrentOutputs<float>&, const RecurrentOptions&,
+                              const RecurrentTrace<float>&, Workspace&) noexcept;
 
 }  // namespace heed::kernels

@@ -7,6 +7,7 @@
 // as the ONNX operator RotaryEmbedding has them. Results are the same bits for any number of threads.
 #include <cstdint>
 
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
 
@@ -24,11 +25,11 @@ struct RopeTables {
 };
 
 // Fills cos and sin [P,R/2] for the positions 0 to P - 1.
-void rope_tables(double base, View<float, 2> cos, View<float, 2> sin) noexcept;
+HEED_API void rope_tables(double base, View<float, 2> cos, View<float, 2> sin) noexcept;
 
 // x, y [B,H,T,D], any strides with a contiguous last dimension; y may be x.
-void rope_forward(const RopeTables<float>&, View<const float, 4> x, View<float, 4> y, Parallel&) noexcept;
+HEED_API void rope_forward(const RopeTables<float>&, View<const float, 4> x, View<float, 4> y, Parallel&) noexcept;
 // dx += dy, turned back.
-void rope_backward(const RopeTables<float>&, View<const float, 4> dy, View<float, 4> dx, Parallel&) noexcept;
+HEED_API void rope_backward(const RopeTables<float>&, View<const float, 4> dy, View<float, 4> dx, Parallel&) noexcept;
 
 }  // namespace heed::kernels

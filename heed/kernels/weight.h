@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 
+#include "heed/base/export.h"
 #include "heed/base/half.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
@@ -71,10 +72,10 @@ class Weight {
   Dims<2> shape_{}, strides_{};
 };
 
-size_t packed_weight_bytes(int64_t outputs, int64_t inputs, DType dtype);
+HEED_API size_t packed_weight_bytes(int64_t outputs, int64_t inputs, DType dtype);
 // Into memory of the caller's, aligned as a Workspace is: for a matrix that changes and is packed again. `from` is not
 // packed; what does not fit the dtype is rounded to the nearest. What comes back reads `to`, and `from` no more.
-Weight pack_weight(const Weight& from, DType dtype, std::byte* to, Parallel&) noexcept;
+HEED_API Weight pack_weight(const Weight& from, DType dtype, std::byte* to, Parallel&) noexcept;
 
 // Panels with their memory.
 class PackedWeight {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/models/tokens.h"
 #include "heed/nn/alignment.h"
 #include "heed/nn/recurrent.h"
@@ -53,7 +54,7 @@ struct AttentiveBlocksSetting {
   float dropout{0};          // of each block's result
 };
 
-struct AttentiveBlock {
+struct HEED_API AttentiveBlock {
   nn::Linear linear;
   nn::Conv1d conv1d;
   nn::Recurrent recurrent;
@@ -67,7 +68,7 @@ struct AttentiveBlock {
   }
 };
 
-struct AttentiveBlocks {
+struct HEED_API AttentiveBlocks {
   std::vector<AttentiveBlock> blocks;
   int64_t width{0};  // of the result: twice that of a state, with attention; without a base layer it doubles each time
   float dropout{0};

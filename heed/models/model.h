@@ -7,6 +7,7 @@
 #include <string>
 
 #include "heed/autograd/parameter.h"
+#include "heed/base/export.h"
 #include "heed/models/options.h"
 #include "heed/models/parameter_file.h"
 #include "heed/models/stepwise.h"
@@ -14,7 +15,7 @@
 
 namespace heed::models {
 
-class Model : public Stepwise {
+class HEED_API Model : public Stepwise {
  public:
   const ModelOptions& options() const { return options_; }
   ParameterStore& parameters() { return *parameters_; }
@@ -41,8 +42,9 @@ class Model : public Stepwise {
 };
 
 // Random parameters and room for gradients, to be trained; throws Error for options that do not fit each other.
-std::unique_ptr<Model> make_model(const ModelOptions&, uint64_t seed, DType = DType::f32);
+HEED_API std::unique_ptr<Model> make_model(const ModelOptions&, uint64_t seed, DType = DType::f32);
 // Parameters that are yet to be loaded: nothing is drawn, and there are no gradients unless they are wanted.
-std::unique_ptr<Model> make_unfilled_model(const ModelOptions&, const ParameterStoreOptions& = {.gradients = false});
+HEED_API std::unique_ptr<Model> make_unfilled_model(const ModelOptions&,
+                                                    const ParameterStoreOptions& = {.gradients = false});
 
 }  // namespace heed::models

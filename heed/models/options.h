@@ -13,6 +13,7 @@
 
 #include "heed/base/describe.h"
 #include "heed/base/error.h"
+#include "heed/base/export.h"
 #include "heed/models/rnn_seq2seq.h"
 #include "heed/models/self_attentive.h"
 #include "heed/models/transformer.h"
@@ -85,6 +86,6 @@ struct ModelOptions {
   }
 };
 
-Task task_of(const ModelOptions&);
+HEED_API Task task_of(const ModelOptions&);
 
 }  // namespace heed::models

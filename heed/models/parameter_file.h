@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "heed/autograd/parameter.h"
+#include "heed/base/export.h"
 
 namespace heed::models {
 
@@ -26,18 +27,19 @@ struct LoadOptions {
 };
 
 // A rename function: each first part is replaced by its second, wherever it stands in a name, in the order of the list.
-std::function<std::string(const std::string&)> replace_parts(std::vector<std::pair<std::string, std::string>> parts);
+HEED_API std::function<std::string(const std::string&)> replace_parts(
+    std::vector<std::pair<std::string, std::string>> parts);
 
 // Throws Error where a parameter has no tensor or two, where a tensor has no parameter, and where shapes or element
 // types do not fit. Extents of 1 in front of a tensor's shape do not count: [1,V] is loaded into [V].
-void load_parameters(const std::string& path, const ParameterStore&, const LoadOptions& = {});
+HEED_API void load_parameters(const std::string& path, const ParameterStore&, const LoadOptions& = {});
 
 // Where a file is cut in another way: `source` gives the values of a parameter by its name, in f32 or f64, and returns
 // an empty tensor where it has none.
 using ParameterSource = std::function<Tensor(const std::string& parameter)>;
-void load_parameters(const ParameterSource& source, const ParameterStore&);
+HEED_API void load_parameters(const ParameterSource& source, const ParameterStore&);
 
 // The file is there whole or not at all.
-void save_parameters(const ParameterStore&, const std::string& path);
+HEED_API void save_parameters(const ParameterStore&, const std::string& path);
 
 }  // namespace heed::models

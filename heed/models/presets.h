@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "heed/base/export.h"
 #include "heed/models/options.h"
 
 namespace heed::models {
@@ -19,10 +20,10 @@ struct Preset {
       : name(its_name), what(its_words), options(its_options), task(task_of(its_options)) {}
 };
 
-std::span<const Preset> presets();
+HEED_API std::span<const Preset> presets();
 // Throws Error, with the one that may have been meant.
-const Preset& preset_named(const std::string& name);
-std::string preset_names();  // "transformer-tiny, transformer-small, ... or tagger"
+HEED_API const Preset& preset_named(const std::string& name);
+HEED_API std::string preset_names();  // "transformer-tiny, transformer-small, ... or tagger"
 
 struct Vocabularies {
   int64_t source{1};  // tokens of the source, and of the target where it has no vocabulary of its own
@@ -30,6 +31,6 @@ struct Vocabularies {
   int64_t target{0};  // 0: shared with the source
 };
 // dropout below 0: the preset's.
-ModelOptions model_options(const Preset&, const Vocabularies&, double dropout = -1);
+HEED_API ModelOptions model_options(const Preset&, const Vocabularies&, double dropout = -1);
 
 }  // namespace heed::models

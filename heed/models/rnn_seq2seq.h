@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/models/attentive_blocks.h"
 #include "heed/models/tokens.h"
 #include "heed/nn/alignment.h"
@@ -125,7 +126,7 @@ struct RnnSeq2SeqOptions {
   }
 };
 
-class RnnSeq2Seq {
+class HEED_API RnnSeq2Seq {
  public:
   RnnSeq2Seq(const RnnSeq2SeqOptions&, nn::Init init);  // throws Error where options do not fit each other
 

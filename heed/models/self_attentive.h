@@ -5,6 +5,7 @@
 //   SelfAttentive tagger({.vocabulary = V, .outputs = tags, .layers = {.base = BaseLayer::lstm}}, rng);
 //   const Var logits = tagger.logits(pass, source);
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/models/attentive_blocks.h"
 #include "heed/models/tokens.h"
 
@@ -39,7 +40,7 @@ struct SelfAttentiveOptions {
   }
 };
 
-class SelfAttentive {
+class HEED_API SelfAttentive {
  public:
   SelfAttentive(const SelfAttentiveOptions&, nn::Init init);  // throws Error where options do not fit each other
 

@@ -4,13 +4,14 @@
 #include <cstdint>
 
 #include "heed/autograd/tape.h"
+#include "heed/base/export.h"
 #include "heed/models/tokens.h"
 #include "heed/nn/pass.h"
 #include "heed/nn/state.h"
 
 namespace heed::models {
 
-class Stepwise {
+class HEED_API Stepwise {
  public:
   virtual ~Stepwise() = default;
 

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "heed/base/export.h"
 #include "heed/kernels/attention/mask.h"
 #include "heed/tensor/tensor.h"
 
@@ -21,6 +22,6 @@ inline kernels::Mask lengths_mask(const Tokens& tokens) {
 }
 
 // Throws Error, which begins with the model's name.
-void check_ids(const std::string& model, const std::string& name, const Tensor& ids);
+HEED_API void check_ids(const std::string& model, const std::string& name, const Tensor& ids);
 
 }  // namespace heed::models

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/models/tokens.h"
 #include "heed/nn/attention.h"
 #include "heed/nn/layers.h"
@@ -44,7 +45,7 @@ constexpr auto enum_names(OutputBias) {
       {{"if-untied", OutputBias::if_untied}, {"always", OutputBias::always}, {"never", OutputBias::never}});
 }
 
-struct TransformerOptions {
+struct HEED_API TransformerOptions {
   TransformerKind kind{TransformerKind::encoder_decoder};
   int64_t vocabulary{0};         // of the target, and of the source where it has none of its own
   int64_t source_vocabulary{0};  // 0: one vocabulary, and one table of embeddings, for both
@@ -126,7 +127,7 @@ struct CachedLayerSource {
 
 // Self-attention, attention to a source in a decoder, and the feed-forward part. A part's result is added to what went
 // in: x + dropout(part(norm(x))), or norm(x + dropout(part(x))).
-struct TransformerLayer {
+struct HEED_API TransformerLayer {
   nn::Attention self, cross;  // cross: empty in an encoder
   nn::FeedForward feed_forward;
   nn::Norm norm_self, norm_cross, norm_feed_forward;
@@ -152,7 +153,7 @@ struct TransformerLayer {
   Var run(nn::Pass&, const Var& x, const SelfPart&, const CrossPart&) const;
 };
 
-class Transformer {
+class HEED_API Transformer {
  public:
   Transformer(const TransformerOptions&, nn::Init init);  // throws Error where options do not fit each other
 

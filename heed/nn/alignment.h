@@ -6,12 +6,13 @@
 #include <span>
 #include <string>
 
+#include "heed/base/export.h"
 #include "heed/nn/attention.h"
 #include "heed/ops/attentive_recurrence.h"
 
 namespace heed::nn {
 
-struct Alignment {
+struct HEED_API Alignment {
   Score score = Score::dot;
   std::string path;   // told to observers: "decoder.cross"
   Linear query, key;  // bilinear has a query's, additive both
@@ -39,7 +40,7 @@ struct Alignment {
 
 // The mean [B,width] of the tokens of each row of x [B,T,width], or the last one of each; zero where a row has none.
 // Lengths are borrowed until the tape has gone back, empty: all.
-Var mean_of_tokens(Pass&, const Var& x, std::span<const int64_t> lengths);
-Var last_of_tokens(Pass&, const Var& x, std::span<const int64_t> lengths);
+HEED_API Var mean_of_tokens(Pass&, const Var& x, std::span<const int64_t> lengths);
+HEED_API Var last_of_tokens(Pass&, const Var& x, std::span<const int64_t> lengths);
 
 }  // namespace heed::nn

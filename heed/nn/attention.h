@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/nn/layers.h"
 #include "heed/nn/state.h"
 #include "heed/ops/attention.h"
@@ -46,10 +47,10 @@ struct AttentionCall {
 };
 
 // Tells the observer, if there is one. `stats` are those of ops::attention() of `a`. Internal to layers.
-void tell_attention(Pass&, const std::string& path, const ops::AttentionArguments& a, const Tensor& stats,
-                    const AttentionCall&);
+HEED_API void tell_attention(Pass&, const std::string& path, const ops::AttentionArguments& a, const Tensor& stats,
+                             const AttentionCall&);
 
-struct Attention {
+struct HEED_API Attention {
   AttentionOptions options;
   std::string path;               // told to observers: "encoder.0.self"
   Linear q, k, v, out, bilinear;  // empty where not used

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/workspace.h"
 #include "heed/nn/observer.h"
@@ -12,8 +13,8 @@ namespace heed::nn {
 
 // [B,Hq,T,S] in the dtype of the event: after the softmax, before dropout and head gate. 0 where hidden; a row sums to
 // 1, or is 0 throughout where it sees nothing.
-Tensor attention_weights(const AttentionEvent&, Workspace&, Parallel&);
+HEED_API Tensor attention_weights(const AttentionEvent&, Workspace&, Parallel&);
 // [B,Hq,queries,S]: of some of the queries, each in [0,T); they may repeat. Throws Error.
-Tensor attention_weights(const AttentionEvent&, std::span<const int64_t> queries, Workspace&, Parallel&);
+HEED_API Tensor attention_weights(const AttentionEvent&, std::span<const int64_t> queries, Workspace&, Parallel&);
 
 }  // namespace heed::nn

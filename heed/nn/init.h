@@ -7,15 +7,16 @@
 //
 // Not here: reading the file (models/parameter_file.h).
 #include "heed/autograd/parameter.h"
+#include "heed/base/export.h"
 #include "heed/base/rng.h"
 
 namespace heed::nn {
 
 // Numbers of a normal distribution, or uniform in [-bound, bound].
-Tensor normal(const Shape&, double deviation, Rng&);
-Tensor uniform(const Shape&, double bound, Rng&);
+HEED_API Tensor normal(const Shape&, double deviation, Rng&);
+HEED_API Tensor uniform(const Shape&, double bound, Rng&);
 
-class Init {
+class HEED_API Init {
  public:
   Init(Rng& rng) : rng_(&rng) {}  // NOLINT(google-explicit-constructor): a layer takes either
   static Init none() { return {}; }

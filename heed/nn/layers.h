@@ -5,6 +5,7 @@
 
 #include "heed/autograd/parameter.h"
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/nn/init.h"
 #include "heed/nn/pass.h"
 #include "heed/ops/elementwise.h"
@@ -17,7 +18,7 @@ namespace heed::nn {
 using kernels::Activation;
 
 // y = act(x w^T + b): weight [O,I], bias [O].
-struct Linear {
+struct HEED_API Linear {
   Parameter weight, bias;
 
   Linear() = default;
@@ -30,7 +31,7 @@ struct Linear {
 };
 
 // Rows of a table [V,E], times sqrt(E) where it is shared with the output, as Vaswani et al. do.
-struct Embedding {
+struct HEED_API Embedding {
   Parameter weight;
   double factor = 1;
 
@@ -43,7 +44,7 @@ struct Embedding {
 enum class NormKind : uint8_t { layer, rms };
 
 // Layer norm or RMS norm of the last dimension.
-struct Norm {
+struct HEED_API Norm {
   Parameter weight, bias;  // no bias: RMS
   NormKind kind = NormKind::layer;
   double eps = 1e-5;
@@ -66,7 +67,7 @@ struct FeedForwardOptions {
 };
 
 // W2 act(W1 x), or gated, as in SwiGLU: W2 (act(W1 x) * (W3 x)); each with its bias.
-struct FeedForward {
+struct HEED_API FeedForward {
   Linear first, second, third;  // third: empty where it is not gated
   Activation activation = Activation::relu;
   float dropout = 0;
@@ -96,8 +97,8 @@ struct SinusoidOptions {
 };
 
 // Rows [P,E] to be added to embeddings: sines and cosines of falling frequency (Vaswani et al. 2017).
-Tensor sinusoids(int64_t positions, int64_t width, const SinusoidOptions& = {});
+HEED_API Tensor sinusoids(int64_t positions, int64_t width, const SinusoidOptions& = {});
 // -1, -1/2, ... for ALiBi: the slopes of Press et al. for any number of heads.
-std::vector<float> alibi_slopes(int64_t heads);
+HEED_API std::vector<float> alibi_slopes(int64_t heads);
 
 }  // namespace heed::nn

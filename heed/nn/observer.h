@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "heed/base/export.h"
 #include "heed/kernels/attention/attention.h"
 #include "heed/kernels/recurrent.h"
 #include "heed/kernels/reference/attention.h"
@@ -65,7 +66,7 @@ struct RecurrentEvent {
   const Tensor &h0, &c0;                // [B,H]: the states that it began from; empty: zero
 };
 
-class Observer {
+class HEED_API Observer {
  public:
   virtual ~Observer() = default;
   virtual void attention(const AttentionEvent&) {}

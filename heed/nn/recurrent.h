@@ -7,6 +7,7 @@
 
 #include "heed/base/allocator.h"
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/nn/layers.h"
 #include "heed/ops/conv1d.h"
 #include "heed/ops/recurrent.h"
@@ -47,11 +48,11 @@ struct RecurrentCall {
 
 // Tells the observer, if it wants it, of a recurrence whose arguments had `trace` set. `path` is that of the
 // recurrence's parameters. Internal to layers.
-void tell_recurrent(Pass&, const std::string& path, const ops::RecurrentArguments&, const ops::RecurrentResult&,
-                    int64_t position);
+HEED_API void tell_recurrent(Pass&, const std::string& path, const ops::RecurrentArguments&,
+                             const ops::RecurrentResult&, int64_t position);
 
 // One direction of one layer, with PyTorch's names and orders of gates.
-struct RecurrentDirection {
+struct HEED_API RecurrentDirection {
   std::string path;  // of the parameters, told to observers: "encoder.layers.0.forward"
   Parameter w_ih, w_hh, b_ih, b_hh;
 
@@ -77,7 +78,7 @@ struct RecurrentOutput {
   LayerStates last;  // after a row's last token; backward, after its first
 };
 
-struct Recurrent {
+struct HEED_API Recurrent {
   RecurrentOptions options;
   std::vector<RecurrentLayer> layers;
 
@@ -92,7 +93,7 @@ struct Recurrent {
 };
 
 // weight [O,taps I], bias [O]: see kernels/conv1d.h.
-struct Conv1d {
+struct HEED_API Conv1d {
   Parameter weight, bias;
 
   Conv1d() = default;

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/tensor/tensor.h"
 
 namespace heed::nn {
@@ -14,7 +15,7 @@ namespace heed::nn {
 // Keys and values of one attention layer, [B, capacity, width], of which `length` rows are there. Stored in 16 bits
 // they take half the memory, and each number has a relative error of at most 2^-8 (bf16) or 2^-11 (f16, from 2^-14 to
 // 65504).
-struct KvCache {
+struct HEED_API KvCache {
   Tensor k{}, v{};
   int64_t length = 0;
   std::optional<DType> dtype{};  // that rows are stored in; none: the one that they come in
@@ -25,7 +26,7 @@ struct KvCache {
   void append(const Tensor& new_k, const Tensor& new_v);
 };
 
-struct State {
+struct HEED_API State {
   std::vector<KvCache> self;            // grow step by step
   std::vector<KvCache> cross;           // made once, from the source
   std::vector<int64_t> source_lengths;  // [B], of cross

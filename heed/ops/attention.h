@@ -6,6 +6,7 @@
 // f32 goes to the fused kernel, f64 to its double-precision twin. Without gradients, k and v may be stored in 16 bits
 // beside a q in f32, as caches have them.
 #include "heed/autograd/tape.h"
+#include "heed/base/export.h"
 #include "heed/kernels/attention/attention.h"
 #include "heed/kernels/reference/attention.h"
 
@@ -28,11 +29,11 @@ struct AttentionResult {
 };
 
 // The tensors as the kernel sees them, by heads; empty in f64.
-kernels::AttentionInputs attention_inputs(const AttentionArguments&);
+HEED_API kernels::AttentionInputs attention_inputs(const AttentionArguments&);
 // As its twin sees them; empty in f32.
-kernels::reference::Inputs attention_inputs_f64(const AttentionArguments&);
+HEED_API kernels::reference::Inputs attention_inputs_f64(const AttentionArguments&);
 
 // Throws Error. What the options borrow has to live until the tape has gone back.
-AttentionResult attention(const Context&, const AttentionArguments&);
+HEED_API AttentionResult attention(const Context&, const AttentionArguments&);
 
 }  // namespace heed::ops

@@ -6,6 +6,7 @@
 //   c_t = sum_s softmax_s(f(q_t, k_s)) v_s,   q_t = w_query h_{t-1} + b_query,   h_t = cell([x_t ; c_t], h_{t-1})
 //
 // With w_feed it is Luong's: tanh(w_feed [h_{t-1} ; c_t] + b_feed) goes into the cell in place of c_t.
+#include "heed/base/export.h"
 #include "heed/kernels/attention/attention.h"
 #include "heed/ops/recurrent.h"
 
@@ -28,6 +29,6 @@ struct AttentiveRecurrenceResult {
   RecurrentTrace trace{};  // where the recurrence's arguments say so
 };
 
-AttentiveRecurrenceResult attentive_recurrence(const Context&, const AttentiveRecurrenceArguments&);
+HEED_API AttentiveRecurrenceResult attentive_recurrence(const Context&, const AttentiveRecurrenceArguments&);
 
 }  // namespace heed::ops

@@ -4,10 +4,11 @@
 #include <span>
 
 #include "heed/autograd/tape.h"
+#include "heed/base/export.h"
 
 namespace heed::ops {
 
 // b may be empty. Lengths [B] of the rows are borrowed until the tape has gone back; empty: all of T.
-Var conv1d(const Context&, const Var& x, const Var& w, const Var& b, std::span<const int64_t> lengths = {});
+HEED_API Var conv1d(const Context&, const Var& x, const Var& w, const Var& b, std::span<const int64_t> lengths = {});
 
 }  // namespace heed::ops

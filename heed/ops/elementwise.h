@@ -4,30 +4,31 @@
 #include <span>
 
 #include "heed/autograd/tape.h"
+#include "heed/base/export.h"
 #include "heed/kernels/activation.h"
 #include "heed/kernels/dropout.h"
 
 namespace heed::ops {
 
-Var add(const Context&, const Var& a, const Var& b);       // of one shape
-Var multiply(const Context&, const Var& a, const Var& b);  // of one shape
+HEED_API Var add(const Context&, const Var& a, const Var& b);       // of one shape
+HEED_API Var multiply(const Context&, const Var& a, const Var& b);  // of one shape
 // x [B,...] + row [...]: a bias [E] over [B,T,E], or a table of positions [T,E].
-Var add_row(const Context&, const Var& x, const Var& row);
-Var scale(const Context&, const Var& x, double factor);
-Var activation(const Context&, const Var& x, kernels::Activation);
+HEED_API Var add_row(const Context&, const Var& x, const Var& row);
+HEED_API Var scale(const Context&, const Var& x, double factor);
+HEED_API Var activation(const Context&, const Var& x, kernels::Activation);
 
 // x / (1 - rate) where kept and else 0; with a residual, that is added. A rate of 0 draws nothing.
-Var dropout(const Context&, const Var& x, const kernels::ElementDropout&);
-Var residual_dropout(const Context&, const Var& residual, const Var& x, const kernels::ElementDropout&);
+HEED_API Var dropout(const Context&, const Var& x, const kernels::ElementDropout&);
+HEED_API Var residual_dropout(const Context&, const Var& residual, const Var& x, const kernels::ElementDropout&);
 
 // Along the last dimension. All of one shape but for that.
-Var concat(const Context&, std::span<const Var> parts);
+HEED_API Var concat(const Context&, std::span<const Var> parts);
 // Columns [begin, begin + count) of the last dimension, copied.
-Var columns(const Context&, const Var& x, int64_t begin, int64_t count);
+HEED_API Var columns(const Context&, const Var& x, int64_t begin, int64_t count);
 
-Var reshape(const Context&, const Var& x, const Shape&);
+HEED_API Var reshape(const Context&, const Var& x, const Shape&);
 // Entries [begin, begin + count) of the first dimension.
-Var rows(const Context&, const Var& x, int64_t begin, int64_t count);
-Var sum(const Context&, const Var& x);  // of everything: a single number
+HEED_API Var rows(const Context&, const Var& x, int64_t begin, int64_t count);
+HEED_API Var sum(const Context&, const Var& x);  // of everything: a single number
 
 }  // namespace heed::ops

@@ -1,15 +1,16 @@
 #pragma once
 // Tokens to vectors on the tape, and rotary positions.
 #include "heed/autograd/tape.h"
+#include "heed/base/export.h"
 #include "heed/kernels/rope.h"
 
 namespace heed::ops {
 
 // table [V,E], ids [...] in i32 -> factor * rows [...,E].
-Var embedding(const Context&, const Var& table, const Tensor& ids, double factor = 1);
+HEED_API Var embedding(const Context&, const Var& table, const Tensor& ids, double factor = 1);
 
 // Cosines and sines for positions 0 to P - 1 and heads of which the first `width` numbers are turned: two [P, width/2].
-struct RotaryTables {
+struct HEED_API RotaryTables {
   Tensor cos{}, sin{};
   static RotaryTables make(int64_t positions, int64_t width, double base = 10000, DType = DType::f32);
 };
@@ -21,6 +22,6 @@ struct RotaryOptions {
 };
 
 // x [B,T,H D].
-Var rotary(const Context&, const Var& x, const RotaryTables&, const RotaryOptions&);
+HEED_API Var rotary(const Context&, const Var& x, const RotaryTables&, const RotaryOptions&);
 
 }  // namespace heed::ops

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "heed/autograd/tape.h"
+#include "heed/base/export.h"
 #include "heed/kernels/recurrent.h"
 
 namespace heed::ops {
@@ -32,6 +33,6 @@ struct RecurrentResult {
   RecurrentTrace trace{};  // where the arguments say so
 };
 
-RecurrentResult recurrent(const Context&, const RecurrentArguments&);
+HEED_API RecurrentResult recurrent(const Context&, const RecurrentArguments&);
 
 }  // namespace heed::ops

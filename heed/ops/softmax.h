@@ -1,11 +1,12 @@
 #pragma once
 // Softmax and log-softmax over the last dimension, and the cross-entropy of logits, on the tape.
 #include "heed/autograd/tape.h"
+#include "heed/base/export.h"
 
 namespace heed::ops {
 
-Var softmax(const Context&, const Var& x);
-Var log_softmax(const Context&, const Var& x);
+HEED_API Var softmax(const Context&, const Var& x);
+HEED_API Var log_softmax(const Context&, const Var& x);
 
 struct CrossEntropyOptions {
   double smoothing{0};    // of labels, in [0, 1]
@@ -19,7 +20,7 @@ struct CrossEntropyResult {
 };
 
 // logits [...,V], targets [...] in i32.
-CrossEntropyResult cross_entropy(const Context&, const Var& logits, const Tensor& targets,
-                                 const CrossEntropyOptions& = {});
+HEED_API CrossEntropyResult cross_entropy(const Context&, const Var& logits, const Tensor& targets,
+                                          const CrossEntropyOptions& = {});
 
 }  // namespace heed::ops

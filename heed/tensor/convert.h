@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heed/base/export.h"
 #include "heed/base/half.h"
 
 namespace heed {
@@ -29,6 +30,7 @@ constexpr bool is_floating(DType dtype) { return dtype != DType::i32; }
 constexpr bool is_half(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
 
 // `count` numbers at `from` go to `to`; the two do not overlap. Both dtypes are floating, and may be the same.
-void convert_numbers(const std::byte* from, DType from_dtype, std::byte* to, DType to_dtype, int64_t count) noexcept;
+HEED_API void convert_numbers(const std::byte* from, DType from_dtype, std::byte* to, DType to_dtype,
+                              int64_t count) noexcept;
 
 }  // namespace heed

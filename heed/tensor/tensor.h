@@ -12,13 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/base/half.h"
 #include "heed/base/view.h"
 
 namespace heed {
 
 // Extents of a tensor, [] to [.,.,.,.].
-class Shape {
+class HEED_API Shape {
  public:
   static constexpr size_t kMaxRank = 4;
   static constexpr int64_t kMaxSize = int64_t{1} << 58;
@@ -55,9 +56,9 @@ class Shape {
   size_t rank_ = 0;
 };
 
-std::string to_string(const Shape&);  // "[2, 8, 16]"
+HEED_API std::string to_string(const Shape&);  // "[2, 8, 16]"
 
-class Tensor {
+class HEED_API Tensor {
  public:
   Tensor() = default;  // empty: no numbers, 'not there'
 
@@ -121,7 +122,7 @@ decltype(auto) with_float(const char* what, DType dtype, Body&& body);
 
 // ---- implementation of templates ----
 
-[[noreturn]] void refuse_dtype(const char* what, DType dtype);
+[[noreturn]] HEED_API void refuse_dtype(const char* what, DType dtype);
 
 template <class Body>
 decltype(auto) with_float(const char* what, DType dtype, Body&& body) {

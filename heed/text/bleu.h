@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/base/export.h"
+
 namespace heed::text {
 
 struct Bleu {
@@ -17,9 +19,9 @@ struct Bleu {
   int64_t hypothesis_length = 0, reference_length = 0;  // words
 };
 
-Bleu bleu(std::span<const std::string> hypotheses, std::span<const std::string> references);
+HEED_API Bleu bleu(std::span<const std::string> hypotheses, std::span<const std::string> references);
 
 // The words that BLEU counts, as mteval-v13a cuts them: punctuation apart, but for a point or comma between digits.
-std::vector<std::string> words_13a(std::string_view text);
+HEED_API std::vector<std::string> words_13a(std::string_view text);
 
 }  // namespace heed::text

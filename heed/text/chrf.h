@@ -4,9 +4,11 @@
 #include <span>
 #include <string>
 
+#include "heed/base/export.h"
+
 namespace heed::text {
 
 // 0 to 100.
-double chrf(std::span<const std::string> hypotheses, std::span<const std::string> references);
+HEED_API double chrf(std::span<const std::string> hypotheses, std::span<const std::string> references);
 
 }  // namespace heed::text

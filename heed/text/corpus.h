@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/export.h"
 #include "heed/base/file.h"
 
 namespace heed::text {
@@ -20,7 +21,7 @@ struct TsvOptions {
   int64_t max_bytes{2000};  // a longer sentence is left out
 };
 
-struct CorpusReport {
+struct HEED_API CorpusReport {
   int64_t lines = 0, kept = 0, empty = 0, too_long = 0;
   std::string to_string() const;  // one line: "29,000 lines, 28,990 kept, 8 empty, 2 too long"
 };
@@ -33,7 +34,7 @@ struct Corpus {
 // Lines of UTF-8 with columns between tabs; a byte order mark and carriage returns before line ends are passed over.
 // Sentences lose the space at their ends. A file that can be read only once, as a pipe, is copied to a temporary file
 // first, so that it can be gone through as often as is needed.
-class TsvFile {
+class HEED_API TsvFile {
  public:
   // Throws Error where it cannot be read.
   TsvFile(const std::string& path, const TsvOptions&);
@@ -49,7 +50,7 @@ class TsvFile {
 };
 
 // A file that has a line for each line of another, as the alignments of a corpus.
-class ParallelLines {
+class HEED_API ParallelLines {
  public:
   explicit ParallelLines(const std::string& path);
   // Line n, from 1. Throws Error where there are not as many.
@@ -62,6 +63,6 @@ class ParallelLines {
 };
 
 // All of a file in memory.
-Corpus read_tsv(const std::string& path, const TsvOptions& = {});
+HEED_API Corpus read_tsv(const std::string& path, const TsvOptions& = {});
 
 }  // namespace heed::text

@@ -8,10 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/base/export.h"
+
 namespace heed::text {
 
 // The share of sentences, 0 to 1, that are the reference but for how much space stands where.
-double exact_match(std::span<const std::string> hypotheses, std::span<const std::string> references);
+HEED_API double exact_match(std::span<const std::string> hypotheses, std::span<const std::string> references);
 
 // A word of the source and one of the target, both from 0. `sure` is false where a link is only possible.
 struct AlignmentLink {
@@ -22,11 +24,11 @@ struct AlignmentLink {
 using Alignment = std::vector<AlignmentLink>;
 
 // Pharaoh's format: "0-0 1-2 6p5", a p for what is only possible.
-Alignment parse_alignment(std::string_view text);
-std::string to_string(const Alignment&);
+HEED_API Alignment parse_alignment(std::string_view text);
+HEED_API std::string to_string(const Alignment&);
 
 // 1 - (|A and S| + |A and P|) / (|A| + |S|) over all sentences (Och and Ney 2003): A the links found, sure or not, S
 // the sure ones of the reference, P all of it. 0 if there is nothing to find and nothing was found.
-double alignment_error_rate(std::span<const Alignment> found, std::span<const Alignment> references);
+HEED_API double alignment_error_rate(std::span<const Alignment> found, std::span<const Alignment> references);
 
 }  // namespace heed::text

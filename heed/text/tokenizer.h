@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 
 namespace heed::text {
 
@@ -28,7 +29,7 @@ constexpr auto enum_names(TokenizerKind) {
                                                  {"bpe", TokenizerKind::bpe}});
 }
 
-class Tokenizer {
+class HEED_API Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
@@ -59,7 +60,7 @@ struct TokenizerOptions {
 
 // Learnt from lines of UTF-8; the same lines give the same tokenizer. Throws Error, as for a vocabulary larger than the
 // text allows.
-std::unique_ptr<Tokenizer> train_tokenizer(std::span<const std::string> lines, const TokenizerOptions&);
-std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
+HEED_API std::unique_ptr<Tokenizer> train_tokenizer(std::span<const std::string> lines, const TokenizerOptions&);
+HEED_API std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
 
 }  // namespace heed::text

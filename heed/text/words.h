@@ -5,13 +5,15 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/base/export.h"
+
 namespace heed::text {
 
 // What stands between spaces, of any kind. Throws Error for text that is no UTF-8.
-std::vector<std::string> words_at_spaces(std::string_view text);
+HEED_API std::vector<std::string> words_at_spaces(std::string_view text);
 
 // The same, with . , ? ¿ apart from words, each for itself; and back.
-std::vector<std::string> words_and_marks(std::string_view text);
-std::string detokenise(const std::vector<std::string>& words_and_marks);
+HEED_API std::vector<std::string> words_and_marks(std::string_view text);
+HEED_API std::string detokenise(const std::vector<std::string>& words_and_marks);
 
 }  // namespace heed::text

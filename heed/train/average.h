@@ -4,10 +4,11 @@
 #include <string>
 
 #include "heed/autograd/parameter.h"
+#include "heed/base/export.h"
 
 namespace heed::train {
 
-class Snapshots {
+class HEED_API Snapshots {
  public:
   // In `folder`, which is made when the first one comes; `keep` of them, 0: none.
   Snapshots(std::string folder, int64_t keep) : folder_(std::move(folder)), keep_(keep) {}

@@ -2,6 +2,7 @@
 // The model card that training writes: README.md of the folder.
 #include <string>
 
+#include "heed/base/export.h"
 #include "heed/train/report.h"
 #include "heed/train/run.h"
 
@@ -11,6 +12,6 @@ struct CardFacts {
   int64_t parameters = 0, pairs = 0, tokens = 0;  // tokens: of the source's tokenizer
 };
 
-std::string model_card(const RunOptions&, const CardFacts&, const RunResult&);
+HEED_API std::string model_card(const RunOptions&, const CardFacts&, const RunResult&);
 
 }  // namespace heed::train

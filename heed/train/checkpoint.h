@@ -6,6 +6,7 @@
 #include <string>
 
 #include "heed/autograd/parameter.h"
+#include "heed/base/export.h"
 #include "heed/train/optimizer.h"
 
 namespace heed::train {
@@ -17,11 +18,11 @@ struct TrainingPlace {
 };
 
 // The file is there whole or not at all. `notes` are the caller's own.
-void save_checkpoint(const std::string& path, const ParameterStore&, const Optimizer&, const TrainingPlace&,
-                     const std::map<std::string, std::string>& notes);
+HEED_API void save_checkpoint(const std::string& path, const ParameterStore&, const Optimizer&, const TrainingPlace&,
+                              const std::map<std::string, std::string>& notes);
 // Gives the notes back. Throws Error where the file is broken, or is one of another model or another optimizer; nothing
 // has been changed then.
-std::map<std::string, std::string> load_checkpoint(const std::string& path, const ParameterStore&, const Optimizer&,
-                                                   TrainingPlace&);
+HEED_API std::map<std::string, std::string> load_checkpoint(const std::string& path, const ParameterStore&,
+                                                            const Optimizer&, TrainingPlace&);
 
 }  // namespace heed::train

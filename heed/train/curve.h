@@ -3,10 +3,11 @@
 // needs nothing else, in light and dark.
 #include <string>
 
+#include "heed/base/export.h"
 #include "heed/train/log.h"
 
 namespace heed::train {
 
-std::string curve_page(const std::string& title, const Curves&);
+HEED_API std::string curve_page(const std::string& title, const Curves&);
 
 }  // namespace heed::train

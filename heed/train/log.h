@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/export.h"
+
 namespace heed::train {
 
 struct Progress;
 struct Evaluation;
 
-class Log {
+class HEED_API Log {
  public:
   explicit Log(std::string path);  // appends
   ~Log();
@@ -36,6 +38,6 @@ struct Point {
 struct Curves {
   std::vector<Point> loss, rate, dev_loss;
 };
-Curves read_curves(const std::string& path);
+HEED_API Curves read_curves(const std::string& path);
 
 }  // namespace heed::train

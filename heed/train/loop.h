@@ -6,6 +6,7 @@
 #include <string>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/data/text_model.h"
 #include "heed/evaluate/evaluate.h"
 #include "heed/folder/model_folder.h"
@@ -50,7 +51,7 @@ struct LoopParts {
   Parallel& parallel;
 };
 
-class Loop {
+class HEED_API Loop {
  public:
   // Until `steps` steps are done. The folder gets the best model so far, checkpoints, log and curve; `title` is the
   // curve's.

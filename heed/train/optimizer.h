@@ -10,6 +10,7 @@
 
 #include "heed/autograd/parameter.h"
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/kernels/optimizer.h"
 
@@ -21,7 +22,7 @@ struct OptimizerStep {
   int64_t step{1};           // counts from 1
 };
 
-class Optimizer {
+class HEED_API Optimizer {
  public:
   virtual ~Optimizer() = default;
   virtual std::string name() const = 0;  // a checkpoint names it
@@ -41,7 +42,7 @@ struct AdamWOptions {
   double weight_decay{0.01};  // of matrices: not of biases, norms and gates
 };
 
-class AdamW final : public Optimizer {
+class HEED_API AdamW final : public Optimizer {
  public:
   // The parameters are borrowed. Throws Error where they have no gradients, or are not f32.
   explicit AdamW(const ParameterStore&, const AdamWOptions& = {});
@@ -62,7 +63,7 @@ struct SgdOptions {
   double weight_decay{0};
 };
 
-class Sgd final : public Optimizer {
+class HEED_API Sgd final : public Optimizer {
  public:
   explicit Sgd(const ParameterStore&, const SgdOptions& = {});
   std::string name() const override { return "sgd"; }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "heed/base/export.h"
 #include "heed/evaluate/evaluate.h"
 #include "heed/train/trainer.h"
 
@@ -30,7 +31,7 @@ struct Progress {
 };
 
 // Told of what happens, and asked whether to stop.
-class Listener {
+class HEED_API Listener {
  public:
   virtual ~Listener() = default;
   virtual void told(const std::string& /*message*/) {}

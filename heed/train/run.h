@@ -5,6 +5,7 @@
 #include <string>
 
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/text/tokenizer.h"
 #include "heed/train/loop.h"
 #include "heed/train/optimizer.h"
@@ -59,11 +60,11 @@ struct RunOptions {
 };
 
 // Into a folder that is new or empty. Throws Error; the last good checkpoint is then still there.
-RunResult run(const RunOptions&, const std::string& folder, Listener&, Parallel&);
+HEED_API RunResult run(const RunOptions&, const std::string& folder, Listener&, Parallel&);
 // Goes on in a folder that a run has left, with its options; steps and minutes may be set anew (0: as they were).
-RunResult resume(const std::string& folder, int64_t steps, double minutes, Listener&, Parallel&);
+HEED_API RunResult resume(const std::string& folder, int64_t steps, double minutes, Listener&, Parallel&);
 
 // Which columns of a TSV file a model reads.
-text::TsvOptions columns_of(const RunOptions&, models::Task);
+HEED_API text::TsvOptions columns_of(const RunOptions&, models::Task);
 
 }  // namespace heed::train

@@ -15,6 +15,7 @@
 
 #include "heed/autograd/tape.h"
 #include "heed/base/describe.h"
+#include "heed/base/export.h"
 #include "heed/data/batches.h"
 #include "heed/models/model.h"
 #include "heed/train/optimizer.h"
@@ -51,7 +52,7 @@ struct StepReport {
   int64_t tokens = 0;  // of the target
 };
 
-class Trainer {
+class HEED_API Trainer {
  public:
   // All are borrowed. Throws Error for options that do not fit.
   Trainer(models::Model&, Optimizer&, const data::BatchSource&, const TrainOptions&, Parallel&);

@@ -12,10 +12,10 @@
 // places, NaN and infinity included, never reaches a result; NaN in a visible place always does. A bias of -inf hides
 // as a mask does. Results are the same bits for any number of threads. k and v may be stored in 16 bits; everything
 // else is f32.
+#include <memory>
 #include <optional>
 #include <string>
 
-#include "heed/base/allocator.h"
 #include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
@@ -74,65 +74,36 @@ struct AttentionShape {
 
 // What a call will do, settled before anything runs: arguments checked, kernel chosen, scratch counted.
 // A plan fits every call whose views have the shapes and strides it was made for. It borrows the numbers of a Dense
-// mask.
+// mask. Copies share what was settled, and are cheap. Making one allocates from base/allocator.h: nothing, after the
+// first of its size.
 class HEED_API AttentionPlan {
  public:
   enum class Kernel { tiles, decode, backward };
-  // How the work is cut. It depends on shapes and strides alone, so results do not depend on threads.
-  struct Blocking {
-    int64_t queries = 0;     // that a task works on at a time
-    int64_t key_chunk = 0;   // keys of one task (backward), or of one partial sum of the output (decode)
-    int64_t key_chunks = 1;  // what they give to dq, or to out, is added in their order
-    bool gather = false;     // rows of k and v that lie far apart, or in 16 bits, are copied to f32 a block at a time
-    bool in_turn = false;    // backward: tasks add to a bias that they share one after the other
-    bool next_head = false;  // the next head's first rows are asked for in time: all together do not stay in a cache
-  };
 
-  // What scores go through beside the scale and the runs of visible keys.
-  struct Stages {
-    bool additive = false;        // the score, see AttentionInputs::w
-    float softcap = 0;            // 0: none
-    CachedVector<float> slopes;   // [Hq]; empty: no ALiBi
-    View<const bool, 4> dense{};  // [B,Hq,T,S], spread by strides of 0; empty: none
-    bool bias = false, gate = false;
-    Dropout dropout{};
-    int64_t top = 0;       // keys of each row to be found
-    bool entropy = false;  // wanted
-
-    // Nothing of all this is asked for: the kernels' short way.
-    bool plain() const {
-      return !additive && softcap == 0 && slopes.empty() && !dense && !bias && !gate && !dropout.on() && top == 0 &&
-             !entropy;
-    }
-  };
+  AttentionPlan();  // of nothing: to be assigned to, not to be run
+  AttentionPlan(const AttentionPlan&) = default;
+  AttentionPlan& operator=(const AttentionPlan&) = default;
 
   // These throw Error, with the argument, what came and what was expected.
   static AttentionPlan forward(const AttentionInputs&, const AttentionOutputs&, const AttentionOptions& = {});
   static AttentionPlan backward(const AttentionInputs&, const AttentionGradients&, const AttentionOptions& = {});
-  // Forward as far as the scores, whatever is then made of them: for observe.h.
-  static AttentionPlan scores(const AttentionInputs&, const AttentionOptions& = {});
 
-  Kernel kernel() const { return kernel_; }
-  const AttentionShape& shape() const { return shape_; }
-  const Blocking& blocking() const { return blocking_; }
-  float scale() const { return scale_; }
-  const Visibility& visibility() const { return visibility_; }
-  const Stages& stages() const { return stages_; }
-  DType kv_dtype() const { return kv_dtype_; }
+  Kernel kernel() const;
+  const AttentionShape& shape() const;
+  float scale() const;
+  DType kv_dtype() const;
 
   double flops() const;  // of the products over visible pairs: 2(D + Dv) each forward, 2(3D + 2Dv) backward
   double bytes() const;  // inputs read once, outputs written once
   size_t workspace_bytes(int threads) const;
   std::string describe() const;  // one line for people
 
+  struct Details;  // what the kernels read: plan.h, which is not installed
+  const Details& details() const { return *details_; }
+
  private:
-  Kernel kernel_ = Kernel::tiles;
-  AttentionShape shape_;
-  DType kv_dtype_ = DType::f32;
-  float scale_ = 1;
-  Visibility visibility_;
-  Stages stages_;
-  Blocking blocking_;
+  explicit AttentionPlan(Details&&);
+  std::shared_ptr<const Details> details_;  // never null
 };
 
 // The workspace has at least plan.workspace_bytes(parallel.threads()); nothing is allocated and nothing can fail.

@@ -11,6 +11,7 @@
 
 #include "heed/kernels/attention/error_bounds.h"
 #include "heed/kernels/attention/testing.h"
+#include "heed/kernels/attention/visibility.h"
 
 namespace heed::kernels::attention_testing {
 namespace {

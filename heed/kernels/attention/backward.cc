@@ -30,16 +30,16 @@ class BackwardChunk {
  public:
   BackwardChunk(const BackwardCall& call, int64_t b, int64_t hk, int64_t chunk, float* scratch)
       : plan_(call.plan),
-        s_(call.plan.shape()),
+        s_(call.plan.shape),
         in_(call.in),
         grad_(call.grad),
         partials_(call.partials),
         b_(b),
         hk_(hk),
         chunk_(chunk),
-        keys_{chunk * plan_.blocking().key_chunk, std::min(s_.S, (chunk + 1) * plan_.blocking().key_chunk)},
+        keys_{chunk * plan_.blocking.key_chunk, std::min(s_.S, (chunk + 1) * plan_.blocking.key_chunk)},
         block_(backward_key_block(s_)),
-        plain_(plan_.stages().plain()),
+        plain_(plan_.stages.plain()),
         threads_(call.threads),
         d_bias_(spread(grad_.d_bias, s_)),
         d_bias_over_queries_(d_bias_ && d_bias_.stride(2) == 0),
@@ -47,7 +47,7 @@ class BackwardChunk {
     if (!call.progress) return;
     const int64_t heads = s_.B * s_.Hk, head = b * s_.Hk + hk;
     mine_ = call.progress + chunk * heads + head;
-    if (plan_.blocking().in_turn) {
+    if (plan_.blocking.in_turn) {
       earlier_ = {mine_ - 1, 1, chunk + head > 0 ? 1 : 0};
     } else {
       earlier_ = {call.progress + head, heads, chunk};
@@ -56,17 +56,17 @@ class BackwardChunk {
 
   void run() {
     const int64_t keys = keys_.end - keys_.begin, group = s_.Hq / s_.Hk;
-    k_ = kv_rows(d_, in_.k, b_, hk_, keys_.begin, keys, mem_.keys, plan_.blocking().gather);
-    v_ = kv_rows(d_, in_.v, b_, hk_, keys_.begin, keys, mem_.values, plan_.blocking().gather);
-    if (plan_.stages().bias) std::fill_n(mem_.d_bias_keys, group * plan_.blocking().key_chunk, 0.0f);
+    k_ = kv_rows(d_, in_.k, b_, hk_, keys_.begin, keys, mem_.keys, plan_.blocking.gather);
+    v_ = kv_rows(d_, in_.v, b_, hk_, keys_.begin, keys, mem_.values, plan_.blocking.gather);
+    if (plan_.stages.bias) std::fill_n(mem_.d_bias_keys, group * plan_.blocking.key_chunk, 0.0f);
     for (int64_t h = hk_ * group; h < (hk_ + 1) * group; ++h) {
-      if (plan_.stages().gate) *gate_partial(h) = 0;
-      if (plan_.stages().additive) std::fill_n(w_partial(h), partials_.width, 0.0f);
+      if (plan_.stages.gate) *gate_partial(h) = 0;
+      if (plan_.stages.additive) std::fill_n(w_partial(h), partials_.width, 0.0f);
     }
     // From the end: under a causal mask all chunks have something to do there, and none waits for another's start.
-    for (int64_t t0 = last_block(); t0 >= 0; t0 -= plan_.blocking().queries) {
+    for (int64_t t0 = last_block(); t0 >= 0; t0 -= plan_.blocking.queries) {
       ++step_;
-      if (d_bias_ && plan_.blocking().in_turn) wait();
+      if (d_bias_ && plan_.blocking.in_turn) wait();
       for (int64_t h = hk_ * group; h < (hk_ + 1) * group; ++h) {
         last_visit_ = t0 == 0 && h + 1 == (hk_ + 1) * group;
         visit_queries(h, t0);
@@ -87,8 +87,8 @@ class BackwardChunk {
   }
 
  private:
-  int64_t last_block() const { return (ceil_div(s_.T, plan_.blocking().queries) - 1) * plan_.blocking().queries; }
-  int64_t queries_from(int64_t t0) const { return std::min(plan_.blocking().queries, s_.T - t0); }
+  int64_t last_block() const { return (ceil_div(s_.T, plan_.blocking.queries) - 1) * plan_.blocking.queries; }
+  int64_t queries_from(int64_t t0) const { return std::min(plan_.blocking.queries, s_.T - t0); }
 
   // Until those before have come as far.
   void wait() const {
@@ -113,7 +113,7 @@ class BackwardChunk {
       visit_keys(first, std::min(block_, range.end - first));
     }
     if (last_visit_ && !range.empty()) added_ = range;
-    if (plan_.stages().gate && !range.empty()) {
+    if (plan_.stages.gate && !range.empty()) {
       for (int64_t i = 0; i < queries_; ++i) *gate_partial(h) += mem_.gate[i];
     }
     if (!grad_.dq || range.empty()) return;
@@ -125,7 +125,7 @@ class BackwardChunk {
   // said of the whole range; otherwise they are cleared.
   void visit_range(KeyRange range) {
     const bool first = visited_.empty();
-    fresh_ = first && queries_finite_ && !plan_.stages().additive;
+    fresh_ = first && queries_finite_ && !plan_.stages.additive;
     if (first) {
       visited_ = range;
       if (!fresh_) clear_sums(range);
@@ -146,7 +146,7 @@ class BackwardChunk {
   // whatever stands in it.
   void copy_queries() {
     const int64_t padded = tiles_n_ * kTile;
-    const float keep_scale = plan_.stages().dropout.keep_scale();
+    const float keep_scale = plan_.stages.dropout.keep_scale();
     Finiteness finite(d_);
     for (int64_t i = 0; i < padded; ++i) {
       const float* stats = i < queries_ ? grad_.stats.at(b_, h_, t0_ + i) : nullptr;
@@ -163,11 +163,11 @@ class BackwardChunk {
       const float product = scale_and_dot(d_, grad_.d_out.at(b_, h_, t0_ + i), keep_scale / stats[1],
                                           grad_.out.at(b_, h_, t0_ + i), d_out, finite);
       mem_.max[i] = stats[0];
-      mem_.delta[i] = (plain_ ? plan_.scale() : 1 / keep_scale) * product;
+      mem_.delta[i] = (plain_ ? plan_.scale : 1 / keep_scale) * product;
     }
     queries_finite_ = finite.all_finite(d_);
-    const V scale = hn::Set(d_, plain_ ? plan_.scale() : 1.0f);
-    const V scale_q = hn::Set(d_, plan_.stages().additive ? 1.0f : stages_->factor);
+    const V scale = hn::Set(d_, plain_ ? plan_.scale : 1.0f);
+    const V scale_q = hn::Set(d_, plan_.stages.additive ? 1.0f : stages_->factor);
     for (int64_t i = 0; i < padded; i += kLanes) {
       const int64_t tile = i / kTile * kTile, lane = i % kTile;
       transpose_in(d_, mem_.q + i * mem_.width, mem_.width, s_.D, scale_q, mem_.q_t + tile * s_.D + lane, kTile);
@@ -175,8 +175,8 @@ class BackwardChunk {
                    kTile);
     }
     load_head_numbers(plan_, in_, *stages_, b_, h_, t0_, padded, mem_.stages);
-    if (plan_.stages().gate) std::fill_n(mem_.gate, padded, 0.0f);
-    if (!plan_.stages().additive) return;
+    if (plan_.stages.gate) std::fill_n(mem_.gate, padded, 0.0f);
+    if (!plan_.stages.additive) return;
     std::fill_n(mem_.dq, padded * mem_.width, 0.0f);
     for (int64_t a = 0; a < mem_.width; ++a) mem_.w[a] = a < s_.D ? in_.w(h_, a) : 0;
   }
@@ -197,9 +197,9 @@ class BackwardChunk {
     } else {
       spread_block(first, count, !any_masked && !any_cut);
     }
-    const bool keys_matter = plan_.stages().additive ? any_masked : any_masked && grad_.dq;
+    const bool keys_matter = plan_.stages.additive ? any_masked : any_masked && grad_.dq;
     const bool keys_finite = !keys_matter || all_finite(d_, k.data, k.stride, count, s_.D);
-    if (plan_.stages().additive) {
+    if (plan_.stages.additive) {
       const bool careful = any_masked && !(keys_finite && queries_finite_);
       for (int64_t i = 0; i < tiles_n_; ++i) {
         if (tiles_[i].rows > 0) spread_additive(i, {k.row(tiles_[i].first - first), k.stride}, first, careful);
@@ -246,7 +246,7 @@ class BackwardChunk {
   void weigh_tile_in_stages(int64_t i, Rows k, Rows v, const TileMemory& mem) {
     const Tile& tile = tiles_[i];
     const int64_t at = i * kTile;
-    const AttentionPlan::Stages& asked = plan_.stages();
+    const ScoreStages& asked = plan_.stages;
     for (int64_t n = 0; asked.dropout.on() && n < tile.vectors * kLanes; n += kLanes) {
       draw_kept(d_, *stages_, t0_ + at + n, tile.first, tile.rows, mem_.stages.keep + n);
     }
@@ -258,7 +258,7 @@ class BackwardChunk {
                                 asked.dropout.on() ? mem_.stages.keep : nullptr,
                                 asked.additive ? mem_.stages.w : nullptr,
                                 asked.additive && tile.count == 1 ? mem_.q + at * mem_.width : nullptr,
-                                plan_.scale(),
+                                plan_.scale,
                                 in_.head_gate ? in_.head_gate(h_) : 1.0f,
                                 d_bias_ ? mem_.d_bias : nullptr,
                                 asked.gate ? mem_.gate + at : nullptr};
@@ -296,7 +296,7 @@ class BackwardChunk {
     }
   }
 
-  float* d_bias_keys(int64_t g) const { return mem_.d_bias_keys + g * plan_.blocking().key_chunk; }
+  float* d_bias_keys(int64_t g) const { return mem_.d_bias_keys + g * plan_.blocking.key_chunk; }
   float* gate_partial(int64_t h) const { return partials_.gate + chunk_ * partials_.heads + b_ * s_.Hq + h; }
   float* w_partial(int64_t h) const {
     return partials_.w + (chunk_ * partials_.heads + b_ * s_.Hq + h) * partials_.width;
@@ -320,7 +320,7 @@ class BackwardChunk {
       spread_groups(d_, groups_, groups, mem_.weights, mem_.d_out, s_.Dv,
                     spread_to(first, mem_.dv, mem_.width_v, grad_.dv));
     }
-    if (grad_.dk && !plan_.stages().additive) {
+    if (grad_.dk && !plan_.stages.additive) {
       spread_groups(d_, groups_, groups, mem_.d_scores, mem_.q, s_.D, spread_to(first, mem_.dk, mem_.width, grad_.dk));
     }
   }
@@ -339,7 +339,7 @@ class BackwardChunk {
 
   // With the last queries that see a key, its sums go to the gradient straight from registers, where whole vectors fit.
   bool adds_directly(const View<float, 4>& gradient) const {
-    return gradient && gradient.shape(3) % kLanes == 0 && !plan_.stages().additive;
+    return gradient && gradient.shape(3) % kLanes == 0 && !plan_.stages.additive;
   }
   Spread spread_to(int64_t key, float* sums, int64_t width, const View<float, 4>& gradient) const {
     float* to = last_visit_ && adds_directly(gradient) ? gradient.at(b_, hk_, key) : nullptr;
@@ -356,7 +356,7 @@ class BackwardChunk {
         const int64_t key = tile.first - keys_.begin + row;
         spread_carefully(d_, tile, row, hiding(i), mem_.weights + skipped, mem_.d_out + at * mem_.width_v, mem_.width_v,
                          mem_.dv + key * mem_.width_v);
-        if (plan_.stages().additive) continue;
+        if (plan_.stages.additive) continue;
         spread_carefully(d_, tile, row, hiding(i), mem_.d_scores + skipped, mem_.q + at * mem_.width, mem_.width,
                          mem_.dk + key * mem_.width);
       }
@@ -419,7 +419,7 @@ class BackwardChunk {
     ahead_.start(s_.D / kTileRows);
     ahead_.want_part(grad_.dq.at(b_, h_, t0_), grad_.dq.stride(2), queries_, s_.D, {i, i + 1, mixes_});
     const Visit next = next_visit();
-    if (next.b == s_.B || (last_visit_ && !plan_.blocking().next_head)) return;
+    if (next.b == s_.B || (last_visit_ && !plan_.blocking.next_head)) return;
     int64_t m = 0;
     for (const View<const float, 4>* rows : {&in_.q, &grad_.d_out, &grad_.out}) {
       ahead_.want_part(rows->at(next.b, next.h, next.t0), rows->stride(2), queries_from(next.t0), rows->shape(3),
@@ -431,7 +431,7 @@ class BackwardChunk {
   // values that the next head begins with.
   void want_keys(int64_t i, KeyRange keys) {
     ahead_.start(2 * (keys.end - keys.begin) / kTileRows);
-    if (!last_visit_ || !plan_.blocking().next_head) return;
+    if (!last_visit_ || !plan_.blocking.next_head) return;
     int64_t m = 0;
     for (const View<float, 4>* rows : {&grad_.dk, &grad_.dv}) {
       const Part part = part_of_list(i, tiles_n_, m++, 4);
@@ -439,7 +439,7 @@ class BackwardChunk {
         ahead_.want_part(rows->at(b_, hk_, keys.begin), rows->stride(2), keys.end - keys.begin, rows->shape(3), part);
     }
     const Visit next = next_visit();
-    if (next.b == s_.B || plan_.blocking().gather) return;
+    if (next.b == s_.B || plan_.blocking.gather) return;
     for (const KvView* rows : {&in_.k, &in_.v}) {
       ahead_.want_part(rows->row(next.b, next.h / (s_.Hq / s_.Hk), keys_.begin), rows->strides()[2],
                        std::min(block_, keys_.end - keys_.begin), rows->shape(3), part_of_list(i, tiles_n_, m++, 4));
@@ -454,7 +454,7 @@ class BackwardChunk {
   Visit next_visit() const {
     const int64_t group = s_.Hq / s_.Hk;
     if ((h_ + 1) % group != 0) return {b_, h_ + 1, t0_};
-    if (t0_ > 0) return {b_, hk_ * group, t0_ - plan_.blocking().queries};
+    if (t0_ > 0) return {b_, hk_ * group, t0_ - plan_.blocking.queries};
     const int64_t next = b_ * s_.Hk + hk_ + threads_;
     return {std::min(next / s_.Hk, s_.B), next % s_.Hk * group, last_block()};
   }
@@ -464,7 +464,7 @@ class BackwardChunk {
       if (!tiles_[at / kTile].started) continue;
       const float* from = mem_.dq + at * mem_.width;
       int64_t width = mem_.width;
-      if (!plan_.stages().additive) {
+      if (!plan_.stages.additive) {
         transpose_out(d_, mem_.dq_t + at / kTile * kTile * s_.D + at % kTile, kTile, s_.D, hn::Set(d_, 1.0f),
                       mem_.stage, s_.D);
         from = mem_.stage;
@@ -489,7 +489,7 @@ class BackwardChunk {
     }
   }
 
-  const AttentionPlan& plan_;
+  const AttentionPlan::Details& plan_;
   const AttentionShape& s_;
   const AttentionInputs& in_;
   const AttentionGradients& grad_;
@@ -541,9 +541,10 @@ HWY_EXPORT(backward_chunk);
 namespace {
 
 // What the tasks left, added up in their order.
-void add_partials(const AttentionPlan& plan, const BackwardPartials& partials, const AttentionGradients& grad) {
-  const AttentionShape& s = plan.shape();
-  for (int64_t i = 0; i < plan.blocking().key_chunks * partials.heads; ++i) {
+void add_partials(const AttentionPlan::Details& plan, const BackwardPartials& partials,
+                  const AttentionGradients& grad) {
+  const AttentionShape& s = plan.shape;
+  for (int64_t i = 0; i < plan.blocking.key_chunks * partials.heads; ++i) {
     const int64_t h = i % s.Hq;
     if (grad.d_head_gate) grad.d_head_gate(h) += partials.gate[i];
     for (int64_t a = 0; grad.dw && a < s.D; ++a) grad.dw(h, a) += partials.w[i * partials.width + a];
@@ -552,10 +553,11 @@ void add_partials(const AttentionPlan& plan, const BackwardPartials& partials, c
 
 }  // namespace
 
-void attention_backward(const AttentionPlan& plan, const AttentionInputs& in, const AttentionGradients& grad,
+void attention_backward(const AttentionPlan& of, const AttentionInputs& in, const AttentionGradients& grad,
                         Workspace& workspace, Parallel& parallel) noexcept {
-  assert(workspace.bytes() >= plan.workspace_bytes(parallel.threads()));
-  const AttentionShape& s = plan.shape();
+  assert(workspace.bytes() >= of.workspace_bytes(parallel.threads()));
+  const AttentionPlan::Details& plan = of.details();
+  const AttentionShape& s = plan.shape;
   const int64_t heads = s.B * s.Hk, shared = backward_progress_count(plan);
   auto* progress = reinterpret_cast<Progress*>(workspace.data());
   const BackwardPartials partials(plan, reinterpret_cast<float*>(progress + shared));
@@ -564,7 +566,7 @@ void attention_backward(const AttentionPlan& plan, const AttentionInputs& in, co
   for (int64_t i = 0; i < shared; ++i) new (progress + i) Progress();
   const BackwardCall call{plan, in, grad, partials, shared > 0 ? progress : nullptr, parallel.threads()};
   // By chunks first: a chunk waits for the one before it, and the first is the one that a causal mask leaves most to.
-  parallel.for_each(heads * plan.blocking().key_chunks, [&](int64_t task, int worker) {
+  parallel.for_each(heads * plan.blocking.key_chunks, [&](int64_t task, int worker) {
     const FlushDenormals flush;
     const int64_t head = task % heads;
     HWY_DYNAMIC_DISPATCH(backward_chunk)

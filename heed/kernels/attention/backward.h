@@ -1,12 +1,12 @@
 #pragma once
 // What backward's tasks are told. Internal.
-#include "heed/kernels/attention/attention.h"
 #include "heed/kernels/attention/blocks.h"
+#include "heed/kernels/attention/plan.h"
 
 namespace heed::kernels {
 
 struct BackwardCall {
-  const AttentionPlan& plan;
+  const AttentionPlan::Details& plan;
   const AttentionInputs& in;
   const AttentionGradients& grad;
   const BackwardPartials& partials;

@@ -110,7 +110,7 @@ HWY_INLINE void weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const 
   hide_pairs(d, tile, tile.clear_end(), tile.rows, mem);
 }
 
-// The long way, for whatever AttentionPlan::Stages asks. Null where not asked for:
+// The long way, for whatever ScoreStages asks. Null where not asked for:
 struct BackwardStages {
   const HeadStages& head;
   const Hiding& hiding;

@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "heed/kernels/attention/attention.h"
+#include "heed/kernels/attention/plan.h"
 
 namespace heed::kernels {
 
 // A tile is two vectors of queries wide: 32 with AVX-512, 16 with AVX2, 8 with SSE4.
 constexpr int64_t kMaxTile = 32;
 constexpr int64_t kMaxLanes = 16;
-constexpr int64_t kMaxQueries = 192;  // of a block, see AttentionPlan::Blocking
+constexpr int64_t kMaxQueries = 192;  // of a block, see Blocking in plan.h
 
 constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 constexpr int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -68,11 +68,11 @@ struct StageScratch {
   float* w;             // of the additive score, scaled
   float* position;      // of each query of the block, for ALiBi
 
-  StageScratch(const AttentionPlan& plan, int64_t queries, int64_t keys, Carver& carve) {
-    const AttentionPlan::Stages& stages = plan.stages();
+  StageScratch(const AttentionPlan::Details& plan, int64_t queries, int64_t keys, Carver& carve) {
+    const ScoreStages& stages = plan.stages;
     extra = carve.take(stages.bias || stages.dense ? kMaxTile * keys : 0);
     keep = carve.take(stages.dropout.on() ? kMaxTile * keys : 0);
-    w = carve.take(stages.additive ? round_up(plan.shape().D, kMaxLanes) : 0);
+    w = carve.take(stages.additive ? round_up(plan.shape.D, kMaxLanes) : 0);
     position = carve.take(stages.slopes.empty() ? 0 : queries);
   }
 };
@@ -88,13 +88,13 @@ struct ForwardScratch {
   StageScratch stages;
   int64_t floats;
 
-  ForwardScratch(const AttentionPlan& plan, float* base) : ForwardScratch(plan, Carver(base)) {}
+  ForwardScratch(const AttentionPlan::Details& plan, float* base) : ForwardScratch(plan, Carver(base)) {}
 
  private:
-  ForwardScratch(const AttentionPlan& plan, Carver carve)
-      : stages(plan, round_up(plan.blocking().queries, kMaxTile), score_block(plan.shape()), carve) {
-    const AttentionShape& s = plan.shape();
-    const int64_t queries = round_up(plan.blocking().queries, kMaxTile), keys_n = score_block(s);
+  ForwardScratch(const AttentionPlan::Details& plan, Carver carve)
+      : stages(plan, round_up(plan.blocking.queries, kMaxTile), score_block(plan.shape), carve) {
+    const AttentionShape& s = plan.shape;
+    const int64_t queries = round_up(plan.blocking.queries, kMaxTile), keys_n = score_block(s);
     q = carve.take(queries * s.D);
     out = carve.take(queries * s.Dv);
     scores = carve.take(queries * keys_n);
@@ -103,11 +103,11 @@ struct ForwardScratch {
     rescale = carve.take(queries);
     low = carve.take(queries);
     high = carve.take(queries);
-    surprise = carve.take(plan.stages().entropy ? queries : 0);
-    top_scores = carve.take(queries * plan.stages().top);
-    top_keys = carve.take(queries * plan.stages().top);
-    keys = carve.take(plan.blocking().gather ? keys_n * s.D : 0);
-    values = carve.take(plan.blocking().gather ? keys_n * s.Dv : 0);
+    surprise = carve.take(plan.stages.entropy ? queries : 0);
+    top_scores = carve.take(queries * plan.stages.top);
+    top_keys = carve.take(queries * plan.stages.top);
+    keys = carve.take(plan.blocking.gather ? keys_n * s.D : 0);
+    values = carve.take(plan.blocking.gather ? keys_n * s.Dv : 0);
     stage = carve.take(kMaxLanes * std::max({s.D, s.Dv, keys_n}));
     floats = carve.used();
   }
@@ -119,14 +119,14 @@ struct DecodeScratch {
   float *q, *w, *out, *max, *sum, *scores;
   int64_t floats, width, width_v;
 
-  DecodeScratch(const AttentionPlan& plan, float* base) {
-    const AttentionShape& s = plan.shape();
+  DecodeScratch(const AttentionPlan::Details& plan, float* base) {
+    const AttentionShape& s = plan.shape;
     const int64_t group = s.Hq / s.Hk;
     width = round_up(s.D, kMaxLanes);
     width_v = round_up(s.Dv, kMaxLanes);
     Carver carve(base);
     q = carve.take(group * width);
-    w = carve.take(plan.stages().additive ? group * width : 0);
+    w = carve.take(plan.stages.additive ? group * width : 0);
     out = carve.take(group * width_v);
     max = carve.take(group);
     sum = carve.take(group);
@@ -136,9 +136,9 @@ struct DecodeScratch {
 };
 // [B,Hq,chunks] of {max, sum, out[Dv]}.
 inline int64_t decode_partial_stride(const AttentionShape& s) { return round_up(2 + s.Dv, 16); }
-inline int64_t decode_partial_floats(const AttentionPlan& plan) {
-  const AttentionShape& s = plan.shape();
-  return plan.blocking().key_chunks == 1 ? 0 : s.B * s.Hq * plan.blocking().key_chunks * decode_partial_stride(s);
+inline int64_t decode_partial_floats(const AttentionPlan::Details& plan) {
+  const AttentionShape& s = plan.shape;
+  return plan.blocking.key_chunks == 1 ? 0 : s.B * s.Hq * plan.blocking.key_chunks * decode_partial_stride(s);
 }
 
 // What one thread of backward works in.
@@ -157,15 +157,15 @@ struct BackwardScratch {
   StageScratch stages;
   int64_t floats, width, width_v;
 
-  BackwardScratch(const AttentionPlan& plan, float* base) : BackwardScratch(plan, Carver(base)) {}
+  BackwardScratch(const AttentionPlan::Details& plan, float* base) : BackwardScratch(plan, Carver(base)) {}
 
  private:
-  BackwardScratch(const AttentionPlan& plan, Carver carve)
-      : stages(plan, round_up(plan.blocking().queries, kMaxTile), backward_key_block(plan.shape()), carve) {
-    const AttentionShape& s = plan.shape();
-    const int64_t queries = round_up(plan.blocking().queries, kMaxTile), keys_n = backward_key_block(s);
-    const int64_t chunk = plan.blocking().key_chunk;
-    const bool gather = plan.blocking().gather, additive = plan.stages().additive, bias = plan.stages().bias;
+  BackwardScratch(const AttentionPlan::Details& plan, Carver carve)
+      : stages(plan, round_up(plan.blocking.queries, kMaxTile), backward_key_block(plan.shape), carve) {
+    const AttentionShape& s = plan.shape;
+    const int64_t queries = round_up(plan.blocking.queries, kMaxTile), keys_n = backward_key_block(s);
+    const int64_t chunk = plan.blocking.key_chunk;
+    const bool gather = plan.blocking.gather, additive = plan.stages.additive, bias = plan.stages.bias;
     width = odd_width(s.D);
     width_v = odd_width(s.Dv);
     q_t = carve.take(queries * s.D);
@@ -189,7 +189,7 @@ struct BackwardScratch {
     hidden = carve.take(additive ? kMaxTile * keys_n : 0);
     d_bias = carve.take(bias ? kMaxTile * keys_n : 0);
     d_bias_keys = carve.take(bias ? s.Hq / s.Hk * chunk : 0);
-    gate = carve.take(plan.stages().gate ? queries : 0);
+    gate = carve.take(plan.stages.gate ? queries : 0);
     stage = carve.take(kMaxLanes * std::max({s.D, s.Dv, keys_n}));
     floats = carve.used();
   }
@@ -200,21 +200,21 @@ struct BackwardPartials {
   float *gate, *w;  // [chunk][B,Hq] of 1, and of D padded
   int64_t floats, heads, width;
 
-  BackwardPartials(const AttentionPlan& plan, float* base) {
-    const AttentionShape& s = plan.shape();
+  BackwardPartials(const AttentionPlan::Details& plan, float* base) {
+    const AttentionShape& s = plan.shape;
     heads = s.B * s.Hq;
     width = round_up(s.D, kMaxLanes);
     Carver carve(base);
-    gate = carve.take(plan.stages().gate ? plan.blocking().key_chunks * heads : 0);
-    w = carve.take(plan.stages().additive ? plan.blocking().key_chunks * heads * width : 0);
+    gate = carve.take(plan.stages.gate ? plan.blocking.key_chunks * heads : 0);
+    w = carve.take(plan.stages.additive ? plan.blocking.key_chunks * heads * width : 0);
     floats = carve.used();
   }
 };
 
 // Tasks that add to the same rows of dq, or to the same bias, do so in turn: how far each has come, where any do.
-inline int64_t backward_progress_count(const AttentionPlan& plan) {
-  const int64_t chunks = plan.blocking().key_chunks;
-  return chunks == 1 && !plan.blocking().in_turn ? 0 : chunks * plan.shape().B * plan.shape().Hk;
+inline int64_t backward_progress_count(const AttentionPlan::Details& plan) {
+  const int64_t chunks = plan.blocking.key_chunks;
+  return chunks == 1 && !plan.blocking.in_turn ? 0 : chunks * plan.shape.B * plan.shape.Hk;
 }
 
 }  // namespace heed::kernels

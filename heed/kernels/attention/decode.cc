@@ -240,10 +240,10 @@ struct DecodeRow {
 template <class T>
 void decode_keys(F d, const ForwardCall& call, int64_t b, int64_t hk, int64_t begin, int64_t keys,
                  const DecodeScratch& mem) {
-  const AttentionShape& s = call.plan.shape();
+  const AttentionShape& s = call.plan.shape;
   const KvView &k = call.in.k, &v = call.in.v;
-  const bool plain = call.plan.stages().plain(), additive = call.plan.stages().additive;
-  const float position = static_cast<float>(call.plan.visibility().position(b, 0));
+  const bool plain = call.plan.stages.plain(), additive = call.plan.stages.additive;
+  const float position = static_cast<float>(call.plan.visibility.position(b, 0));
   const auto for_heads = [&](const auto& visit) HWY_ATTR {
     for (int64_t g = 0; g < s.Hq / s.Hk; ++g) {
       const HeadStages stages(call.plan, call.in, b, hk * (s.Hq / s.Hk) + g);
@@ -280,9 +280,9 @@ void decode_keys(F d, const ForwardCall& call, int64_t b, int64_t hk, int64_t be
 // The query heads of one key head over one chunk of keys, in `mem`.
 void decode_chunk(const ForwardCall& call, int64_t b, int64_t hk, KeyRange chunk, const DecodeScratch& mem) {
   const F d;
-  const AttentionShape& s = call.plan.shape();
+  const AttentionShape& s = call.plan.shape;
   const int64_t group = s.Hq / s.Hk;
-  const bool additive = call.plan.stages().additive;
+  const bool additive = call.plan.stages.additive;
   for (int64_t g = 0; g < group; ++g) {
     const int64_t h = hk * group + g;
     const float factor = HeadStages(call.plan, call.in, b, h).factor, *from = call.in.q.at(b, h, 0);
@@ -294,7 +294,7 @@ void decode_chunk(const ForwardCall& call, int64_t b, int64_t hk, KeyRange chunk
     mem.max[g] = -FLT_MAX;
     mem.sum[g] = 0;
   }
-  const KeyRange seen = call.plan.visibility().row(b, 0);
+  const KeyRange seen = call.plan.visibility.row(b, 0);
   const int64_t begin = std::max(chunk.begin, seen.begin), keys = std::min(chunk.end, seen.end) - begin;
   if (keys <= 0) return;
   switch (call.in.k.dtype()) {
@@ -322,16 +322,16 @@ namespace {
 
 void write_row(const ForwardCall& call, int64_t b, int64_t h, float max, float sum, const float* out) {
   const float gate = call.in.head_gate ? call.in.head_gate(h) : 1.0f;
-  const float inverse = sum == 0 ? 0 : gate * call.plan.stages().dropout.keep_scale() / sum;
+  const float inverse = sum == 0 ? 0 : gate * call.plan.stages.dropout.keep_scale() / sum;
   float* to = call.out.out.at(b, h, 0);
-  for (int64_t c = 0; c < call.plan.shape().Dv; ++c) to[c] = sum == 0 ? 0 : out[c] * inverse;
+  for (int64_t c = 0; c < call.plan.shape.Dv; ++c) to[c] = sum == 0 ? 0 : out[c] * inverse;
   write_row_stats(call.out, b, h, 0, sum == 0 ? 0 : max, sum);
 }
 
 // partial[chunk] = {max, sum, out}: brings all to the largest maximum, and adds.
 void join_chunks(const ForwardCall& call, int64_t b, int64_t h, float* partial) {
-  const AttentionShape& s = call.plan.shape();
-  const int64_t chunks = call.plan.blocking().key_chunks, stride = decode_partial_stride(s);
+  const AttentionShape& s = call.plan.shape;
+  const int64_t chunks = call.plan.blocking.key_chunks, stride = decode_partial_stride(s);
   float max = partial[0];
   for (int64_t c = 1; c < chunks; ++c) max = std::max(max, partial[c * stride]);
   float sum = 0;
@@ -347,8 +347,8 @@ void join_chunks(const ForwardCall& call, int64_t b, int64_t h, float* partial) 
 }  // namespace
 
 void forward_decode(const ForwardCall& call, Workspace& workspace, Parallel& parallel) noexcept {
-  const AttentionShape& s = call.plan.shape();
-  const AttentionPlan::Blocking& cut = call.plan.blocking();
+  const AttentionShape& s = call.plan.shape;
+  const Blocking& cut = call.plan.blocking;
   const int64_t floats = DecodeScratch(call.plan, nullptr).floats, group = s.Hq / s.Hk;
   const int64_t stride = decode_partial_stride(s);
   float* partials = reinterpret_cast<float*>(workspace.data());

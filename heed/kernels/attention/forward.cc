@@ -24,16 +24,16 @@ class ForwardBlock {
  public:
   ForwardBlock(const ForwardCall& call, int64_t b, int64_t h, int64_t t0, float* scratch)
       : plan_(call.plan),
-        s_(call.plan.shape()),
+        s_(call.plan.shape),
         in_(call.in),
         to_(call.out),
         b_(b),
         h_(h),
         hk_(h / (s_.Hq / s_.Hk)),
         t0_(t0),
-        queries_(std::min(plan_.blocking().queries, s_.T - t0)),
+        queries_(std::min(plan_.blocking.queries, s_.T - t0)),
         tiles_n_(ceil_div(queries_, kTile)),
-        plain_(plan_.stages().plain()),
+        plain_(plan_.stages.plain()),
         threads_(call.threads),
         mem_(call.plan, scratch),
         stages_(call.plan, call.in, b, h) {}
@@ -52,7 +52,7 @@ class ForwardBlock {
     const KeyRange range = start_tiles(plan_, b_, t0_, queries_, {0, s_.S}, mem_.low, mem_.high, tiles_);
     for (int64_t i = 0; i < tiles_n_; ++i) {
       progress_[i] = Progress::untouched;
-      if (plan_.stages().top > 0) top_keys(i).clear(d_);
+      if (plan_.stages.top > 0) top_keys(i).clear(d_);
     }
     load_head_numbers(plan_, in_, stages_, b_, h_, t0_, tiles_n_ * kTile, mem_.stages);
     prefetch_rows({in_.q.at(b_, h_, t0_), in_.q.stride(2)}, tiles_[0].count, s_.D);
@@ -61,7 +61,7 @@ class ForwardBlock {
 
   // Q^T of tile i, scaled for base 2.
   void load_queries(int64_t i) {
-    const V scale = hn::Set(d_, plan_.stages().additive ? 1.0f : stages_.factor);
+    const V scale = hn::Set(d_, plan_.stages.additive ? 1.0f : stages_.factor);
     for (int n = 0; n < tiles_[i].vectors; ++n) {
       const int64_t at = i * kTile + n * kLanes;
       const Rows rows{in_.q.at(b_, h_, t0_ + at), in_.q.stride(2)};
@@ -75,7 +75,7 @@ class ForwardBlock {
   // The keys [first, first + count), of those up to `end`. Beside the products of each tile, memory is asked for that
   // comes next: the values of these keys, the next tile's queries, the following keys, and the output at the end.
   void step(int64_t first, int64_t count, int64_t end) {
-    const bool gather = plan_.blocking().gather;
+    const bool gather = plan_.blocking.gather;
     const Rows k = kv_rows(d_, in_.k, b_, hk_, first, count, mem_.keys, gather);
     bool any_masked = stages_.hides();
     for (int64_t i = 0; i < tiles_n_; ++i) {
@@ -109,7 +109,7 @@ class ForwardBlock {
 
   // Part i of so many of some keys or values; rows that are gathered are read when they are.
   void want_part(const KvView& kv, KeyRange rows, int64_t i, int64_t parts) {
-    if (rows.empty() || plan_.blocking().gather) return;
+    if (rows.empty() || plan_.blocking.gather) return;
     ahead_.want_part(kv.row(b_, hk_, rows.begin), kv.strides()[2], rows.end - rows.begin, kv.shape(3),
                      {i, i + 1, parts});
   }
@@ -119,13 +119,13 @@ class ForwardBlock {
   // With the last keys of a head's last queries, what the next head begins with: part i of its first queries and of its
   // first keys or values. Where a head is one task, threads take heads in turn.
   void want_next(int64_t i, const KvView& kv) {
-    const int64_t block = plan_.blocking().queries, last = (ceil_div(s_.T, block) - 1) * block;
-    const bool causal = plan_.visibility().causal();  // from the end
-    if (!plan_.blocking().next_head || t0_ != (causal ? 0 : last) || plan_.blocking().gather) return;
+    const int64_t block = plan_.blocking.queries, last = (ceil_div(s_.T, block) - 1) * block;
+    const bool causal = plan_.visibility.causal();  // from the end
+    if (!plan_.blocking.next_head || t0_ != (causal ? 0 : last) || plan_.blocking.gather) return;
     const int64_t next = b_ * s_.Hq + h_ + (last == 0 ? threads_ : 1), b = next / s_.Hq, h = next % s_.Hq;
     if (b >= s_.B) return;
     const int64_t t = causal ? last : 0;
-    const KeyRange seen = plan_.visibility().row(b, t);
+    const KeyRange seen = plan_.visibility.row(b, t);
     const KeyRange keys{seen.begin, std::min(seen.begin + score_block(s_), s_.S)};
     ahead_.want_part(in_.q.at(b, h, t), in_.q.stride(2), std::min(kTile, s_.T - t), s_.D, {i, i + 1, tiles_n_});
     ahead_.want_part(kv.row(b, h / (s_.Hq / s_.Hk), keys.begin), kv.strides()[2], keys.end - keys.begin, kv.shape(3),
@@ -154,7 +154,7 @@ class ForwardBlock {
       tile.rows = 0;  // nothing to see in this block
       return;
     }
-    const AttentionPlan::Stages& asked = plan_.stages();
+    const ScoreStages& asked = plan_.stages;
     for (int64_t n = 0; asked.dropout.on() && n < tile.vectors * kLanes; n += kLanes) {
       draw_kept(d_, stages_, t0_ + at + n, tile.first, tile.rows, mem_.stages.keep + n);
     }
@@ -209,7 +209,7 @@ class ForwardBlock {
   }
 
   TopKeys top_keys(int64_t i) const {
-    const int64_t count = plan_.stages().top, at = i * kTile * count;
+    const int64_t count = plan_.stages.top, at = i * kTile * count;
     return {mem_.top_scores + at, mem_.top_keys + at, count};
   }
 
@@ -225,7 +225,7 @@ class ForwardBlock {
     progress_[i] = Progress::written;
     const int64_t at = i * kTile, count = tiles_[i].count;
     if (!tiles_[i].started) return clear(i, count);
-    const float factor = plan_.stages().dropout.keep_scale() * (in_.head_gate ? in_.head_gate(h_) : 1.0f);
+    const float factor = plan_.stages.dropout.keep_scale() * (in_.head_gate ? in_.head_gate(h_) : 1.0f);
     for (int n = 0; n < tiles_[i].vectors; ++n) {
       const V sum = hn::Load(d_, mem_.sum + at + n * kLanes);
       // A sum of 0: every visible score was -inf, or none was visible.
@@ -246,7 +246,7 @@ class ForwardBlock {
 
   // What is told of tile i beside its output.
   void write_rows(int64_t i, int64_t count) {
-    if (plan_.stages().top > 0) top_keys(i).weigh(d_, mem_.max + i * kTile, mem_.sum + i * kTile);
+    if (plan_.stages.top > 0) top_keys(i).weigh(d_, mem_.max + i * kTile, mem_.sum + i * kTile);
     for (int64_t j = 0; j < count; ++j) write_row(i, j);
   }
 
@@ -266,7 +266,7 @@ class ForwardBlock {
     }
   }
 
-  const AttentionPlan& plan_;
+  const AttentionPlan::Details& plan_;
   const AttentionShape& s_;
   const AttentionInputs& in_;
   const AttentionOutputs& to_;
@@ -296,18 +296,18 @@ namespace heed::kernels {
 HWY_EXPORT(forward_block);
 
 void forward_tiles(const ForwardCall& call, Workspace& workspace, Parallel& parallel) noexcept {
-  const AttentionShape& s = call.plan.shape();
+  const AttentionShape& s = call.plan.shape;
   float* scratch = reinterpret_cast<float*>(workspace.data());
   const int64_t floats = ForwardScratch(call.plan, nullptr).floats;
-  const int64_t blocks = ceil_div(s.T, call.plan.blocking().queries), heads = s.B * s.Hq;
-  const bool causal = call.plan.visibility().causal();
+  const int64_t blocks = ceil_div(s.T, call.plan.blocking.queries), heads = s.B * s.Hq;
+  const bool causal = call.plan.visibility.causal();
   parallel.for_each(heads * blocks, [&](int64_t task, int worker) {
     const FlushDenormals flush;
     // Head by head: a head's keys and values stay in the second cache. The last queries of a causal pass have the most
     // to do, and come first, so that no thread is left alone with them.
     const int64_t head = task / blocks, block = causal ? blocks - 1 - task % blocks : task % blocks;
     HWY_DYNAMIC_DISPATCH(forward_block)
-    (call, head / s.Hq, head % s.Hq, block * call.plan.blocking().queries, scratch + worker * floats);
+    (call, head / s.Hq, head % s.Hq, block * call.plan.blocking.queries, scratch + worker * floats);
   });
 }
 

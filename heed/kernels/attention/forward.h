@@ -4,12 +4,12 @@
 #include <limits>
 #include <numbers>
 
-#include "heed/kernels/attention/attention.h"
+#include "heed/kernels/attention/plan.h"
 
 namespace heed::kernels {
 
 struct ForwardCall {
-  const AttentionPlan& plan;
+  const AttentionPlan::Details& plan;
   const AttentionInputs& in;
   const AttentionOutputs& out;
   int threads;

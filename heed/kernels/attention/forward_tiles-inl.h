@@ -130,7 +130,7 @@ HWY_NOINLINE void tile_weights(F d, Rows k, int64_t D, const Tile& tile, const f
   }
 }
 
-// The same by the long way, for whatever AttentionPlan::Stages asks. Numbers a query, and null where not asked for:
+// The same by the long way, for whatever ScoreStages asks. Numbers a query, and null where not asked for:
 struct TileStages {
   const HeadStages& head;
   const float *position, *extra, *keep;  // see StageScratch

@@ -1,5 +1,3 @@
-#include "heed/kernels/attention/mask.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "heed/base/error.h"
+#include "heed/kernels/attention/visibility.h"
 
 namespace heed::kernels {
 namespace {

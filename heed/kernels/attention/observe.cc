@@ -21,7 +21,7 @@
 namespace heed::kernels {
 
 struct ObserveCall {
-  const ObservationPlan& plan;
+  const ObservationPlan::Details& plan;
   const AttentionInputs& in;
   const View<const float, 4>& stats;
   const AttentionObservations& to;
@@ -196,8 +196,8 @@ HWY_NOINLINE void join_rows(F d, const float* cells, int64_t queries, int64_t co
 class ObserveChunk {
  public:
   ObserveChunk(const ObserveCall& call, int64_t b, int64_t h, int64_t chunk, float* scratch)
-      : plan_(call.plan.scores()),
-        s_(plan_.shape()),
+      : plan_(call.plan.scores),
+        s_(plan_.shape),
         in_(call.in),
         stats_(call.stats),
         to_(call.to),
@@ -208,7 +208,7 @@ class ObserveChunk {
         column_keys_(key_pools(s_, to_)),
         mem_(plan_, scratch),
         stages_(plan_, in_, b, h) {
-    const Pools chunks(column_keys_.pools.count, call.plan.key_chunks());
+    const Pools chunks(column_keys_.pools.count, call.plan.key_chunks);
     columns_ = {chunks.begin(chunk), chunks.end(chunk)};
     keys_ = {column_keys_.pools.begin(columns_.begin), column_keys_.pools.begin(columns_.end)};
     if (wants_map(to_)) {
@@ -237,7 +237,7 @@ class ObserveChunk {
       }
     });
     const int64_t block = key_block(s_);
-    for (int64_t t0 = 0; t0 < s_.T; t0 += plan_.blocking().queries) {
+    for (int64_t t0 = 0; t0 < s_.T; t0 += plan_.blocking.queries) {
       const KeyRange range = begin(t0);
       for (int64_t first = range.begin; first < range.end; first += block) {
         step(t0, first, std::min(block, range.end - first));
@@ -255,7 +255,7 @@ class ObserveChunk {
 
   // A block of queries: Q^T, their softmax, what each tile sees, and the cells that they belong to.
   KeyRange begin(int64_t t0) {
-    const int64_t queries = std::min(plan_.blocking().queries, s_.T - t0);
+    const int64_t queries = std::min(plan_.blocking.queries, s_.T - t0);
     tiles_n_ = ceil_div(queries, kTile);
     const KeyRange range = start_tiles(plan_, b_, t0, queries, keys_, mem_.low, mem_.high, tiles_);
     load_queries(t0, queries);
@@ -273,7 +273,7 @@ class ObserveChunk {
     const int64_t padded = tiles_n_ * kTile;
     if (queries == padded) return;
     Tile& last = tiles_[tiles_n_ - 1];
-    if (plan_.visibility().everything()) {
+    if (plan_.visibility.everything()) {
       std::fill(mem_.low + padded - kTile, mem_.low + queries, 0.0f);
       std::fill(mem_.high + padded - kTile, mem_.high + queries, static_cast<float>(s_.S));
     }
@@ -283,7 +283,7 @@ class ObserveChunk {
 
   // Q^T, scaled for base 2, and the numbers that the stages read.
   void load_queries(int64_t t0, int64_t queries) {
-    const V scale = hn::Set(d_, plan_.stages().additive ? 1.0f : stages_.factor);
+    const V scale = hn::Set(d_, plan_.stages.additive ? 1.0f : stages_.factor);
     for (int64_t at = 0; at < queries; at += kLanes) {
       float* tile = mem_.q + at / kTile * kTile * s_.D + at % kTile;
       rows_to_lanes(d_, {in_.q.at(b_, h_, t0 + at), in_.q.stride(2)}, std::min(kLanes, queries - at), s_.D, scale, tile,
@@ -301,7 +301,7 @@ class ObserveChunk {
   }
 
   void step(int64_t t0, int64_t first, int64_t count) {
-    const Rows k = kv_rows(d_, in_.k, b_, hk_, first, count, mem_.keys, plan_.blocking().gather);
+    const Rows k = kv_rows(d_, in_.k, b_, hk_, first, count, mem_.keys, plan_.blocking.gather);
     std::fill_n(mem_.received, count * kLanes, 0.0f);
     for (int64_t i = 0; i < tiles_n_; ++i) {
       Tile& tile = tiles_[i];
@@ -324,7 +324,7 @@ class ObserveChunk {
   // Scores of tile i over its keys of this block, as far as `stage`, and no farther than before the softmax.
   void score(int64_t i, Rows k, AttentionStage stage) {
     const Tile& tile = tiles_[i];
-    const AttentionPlan::Stages& asked = plan_.stages();
+    const ScoreStages& asked = plan_.stages;
     const auto scores = asked.additive
                             ? (tile.vectors == 2 ? tile_scores<2, Score::additive> : tile_scores<1, Score::additive>)
                             : (tile.vectors == 2 ? tile_scores<2, Score::product> : tile_scores<1, Score::product>);
@@ -387,7 +387,7 @@ class ObserveChunk {
   void show_rows(int64_t i, int64_t t, int64_t count) {
     const bool weights = to_.stage == AttentionStage::weight, pairs = weights || to_.stage == AttentionStage::masked;
     Tile& tile = tiles_[0];
-    tile = {.keys = tile_range(plan_.visibility(), b_, t, count, mem_.low, mem_.high),
+    tile = {.keys = tile_range(plan_.visibility, b_, t, count, mem_.low, mem_.high),
             .count = count,
             .first = 0,
             .rows = 0,
@@ -398,7 +398,7 @@ class ObserveChunk {
     if (weights) load_softmax(t, count);
     for (tile.first = keys_.begin; tile.first < keys_.end; tile.first += tile.rows) {
       tile.rows = std::min(key_block(s_), keys_.end - tile.first);
-      const bool gather = plan_.blocking().gather;
+      const bool gather = plan_.blocking.gather;
       if (pairs && stages_.hides()) load_extra_of(tile, t);
       score(0, kv_rows(d_, in_.k, b_, hk_, tile.first, tile.rows, mem_.keys, gather), to_.stage);
       if (to_.stage == AttentionStage::masked) hide_scores(d_, tile, hiding(0), mem_.scores);
@@ -416,11 +416,11 @@ class ObserveChunk {
   // Of what stands in a tile at the stage that rows are looked at.
   float unit() const {
     if (to_.stage == AttentionStage::weight) return 1;
-    const bool divided = to_.stage == AttentionStage::raw && plan_.stages().softcap != 0;
-    return divided ? plan_.stages().softcap : std::numbers::ln2_v<float>;
+    const bool divided = to_.stage == AttentionStage::raw && plan_.stages.softcap != 0;
+    return divided ? plan_.stages.softcap : std::numbers::ln2_v<float>;
   }
 
-  const AttentionPlan& plan_;
+  const AttentionPlan::Details& plan_;
   const AttentionShape& s_;
   const AttentionInputs& in_;
   const View<const float, 4>& stats_;
@@ -466,16 +466,17 @@ void observe_nothing(const AttentionShape& s, const AttentionObservations& to) {
 
 }  // namespace
 
-void attention_observe(const ObservationPlan& plan, const AttentionInputs& in, const View<const float, 4>& stats,
+void attention_observe(const ObservationPlan& of, const AttentionInputs& in, const View<const float, 4>& stats,
                        const AttentionObservations& to, Workspace& workspace, Parallel& parallel) noexcept {
-  assert(workspace.bytes() >= plan.workspace_bytes(parallel.threads()));
-  const AttentionShape& s = plan.scores().shape();
+  assert(workspace.bytes() >= of.workspace_bytes(parallel.threads()));
+  const ObservationPlan::Details& plan = of.details();
+  const AttentionShape& s = plan.scores.shape;
   if (s.T == 0 || s.S == 0) return observe_nothing(s, to);
   const ObserveCall call{plan, in, stats, to};
   float* scratch = reinterpret_cast<float*>(workspace.data());
-  const int64_t floats = ObserveScratch(plan.scores(), nullptr).floats, heads = s.B * s.Hq;
+  const int64_t floats = ObserveScratch(plan.scores, nullptr).floats, heads = s.B * s.Hq;
   // The first keys of a causal pass are seen by the most queries, and come first.
-  parallel.for_each(heads * plan.key_chunks(), [&](int64_t task, int worker) {
+  parallel.for_each(heads * plan.key_chunks, [&](int64_t task, int worker) {
     const FlushDenormals flush;
     const int64_t head = task % heads, chunk = task / heads;
     HWY_DYNAMIC_DISPATCH(observe_chunk)(call, head / s.Hq, head % s.Hq, chunk, scratch + worker * floats);

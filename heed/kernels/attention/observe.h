@@ -3,8 +3,10 @@
 // with the forward pass (AttentionOutputs); here is what needs a second pass over the scores, with the row statistics
 // that forward gave: whole rows at any stage, the attention that each key receives, and a map pooled to any size.
 // All of it is of the weights before dropout and gate, for every score, mask, bias and storage that forward knows.
+#include <memory>
 #include <span>
 
+#include "heed/base/export.h"
 #include "heed/kernels/attention/attention.h"
 
 namespace heed::kernels {
@@ -33,17 +35,22 @@ struct AttentionObservations {
 // that it is shown; a later call may name others, as many and in range.
 class HEED_API ObservationPlan {
  public:
+  ObservationPlan();  // of nothing: to be assigned to, not to be run
+  ObservationPlan(const ObservationPlan&) = default;
+  ObservationPlan& operator=(const ObservationPlan&) = default;
+
   // Throws Error. `stats` as forward gave them; they may be empty where only rows of scores are wanted.
   static ObservationPlan make(const AttentionInputs&, const View<const float, 4>& stats, const AttentionObservations&,
                               const AttentionOptions& = {});
 
-  const AttentionPlan& scores() const { return scores_; }
-  int64_t key_chunks() const { return key_chunks_; }  // each a task of its own: whole columns of a map
   size_t workspace_bytes(int threads) const;
 
+  struct Details;  // what the kernels read: plan.h, which is not installed
+  const Details& details() const { return *details_; }
+
  private:
-  AttentionPlan scores_;
-  int64_t key_chunks_ = 1;
+  explicit ObservationPlan(Details&&);
+  std::shared_ptr<const Details> details_;  // never null
 };
 
 // The workspace has at least plan.workspace_bytes(parallel.threads()); nothing is allocated and nothing can fail.

@@ -50,13 +50,13 @@ struct ObserveScratch {
   StageScratch stages;
   int64_t floats;
 
-  ObserveScratch(const AttentionPlan& plan, float* base) : ObserveScratch(plan, Carver(base)) {}
+  ObserveScratch(const AttentionPlan::Details& plan, float* base) : ObserveScratch(plan, Carver(base)) {}
 
  private:
-  ObserveScratch(const AttentionPlan& plan, Carver carve)
-      : stages(plan, round_up(plan.blocking().queries, kMaxTile), key_block(plan.shape()), carve) {
-    const AttentionShape& s = plan.shape();
-    const int64_t queries = round_up(plan.blocking().queries, kMaxTile), keys_n = key_block(s);
+  ObserveScratch(const AttentionPlan::Details& plan, Carver carve)
+      : stages(plan, round_up(plan.blocking.queries, kMaxTile), key_block(plan.shape), carve) {
+    const AttentionShape& s = plan.shape;
+    const int64_t queries = round_up(plan.blocking.queries, kMaxTile), keys_n = key_block(s);
     q = carve.take(queries * s.D);
     scores = carve.take(kMaxTile * keys_n);
     max = carve.take(queries);
@@ -67,7 +67,7 @@ struct ObserveScratch {
     received = carve.take(kMaxLanes * keys_n);
     sums = carve.take(kMaxTile * keys_n);
     maxima = carve.take(kMaxTile * keys_n);
-    keys = carve.take(plan.blocking().gather ? keys_n * s.D : 0);
+    keys = carve.take(plan.blocking.gather ? keys_n * s.D : 0);
     stage = carve.take(kMaxLanes * std::max(s.D, keys_n));
     floats = carve.used();
   }

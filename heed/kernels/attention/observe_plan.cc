@@ -1,7 +1,10 @@
 // Checks the arguments of observers and cuts their work.
+#include <memory>
+#include <utility>
+
 #include "heed/kernels/attention/check.h"
-#include "heed/kernels/attention/observe.h"
 #include "heed/kernels/attention/observe_blocks.h"
+#include "heed/kernels/attention/plan.h"
 
 namespace heed::kernels {
 
@@ -36,11 +39,18 @@ void check_stats(const View<const float, 4>& stats, const AttentionObservations&
 
 }  // namespace
 
+ObservationPlan::ObservationPlan() {
+  static const std::shared_ptr<const Details> nothing = std::make_shared<const Details>();
+  details_ = nothing;
+}
+
+ObservationPlan::ObservationPlan(Details&& details)
+    : details_(std::allocate_shared<const Details>(CachedAllocator<Details>(), std::move(details))) {}
+
 ObservationPlan ObservationPlan::make(const AttentionInputs& in, const View<const float, 4>& stats,
                                       const AttentionObservations& to, const AttentionOptions& options) {
-  ObservationPlan plan;
-  plan.scores_ = AttentionPlan::scores(in, options);
-  const AttentionShape& s = plan.scores_.shape();
+  Details plan{plan_scores(in, options)};
+  const AttentionShape& s = plan.scores.shape;
   check_rows(to, s);
   if (to.received) {
     check_exact("observe: received", to.received.shape(), {s.B, s.Hq, s.S});
@@ -50,12 +60,12 @@ ObservationPlan ObservationPlan::make(const AttentionInputs& in, const View<cons
   check_map("observe: map_max", to.map_max, map_of(to), s);
   check_stats(stats, to, s);
   const int64_t wanted = ceil_div(kTasks, std::max<int64_t>(1, s.B * s.Hq));
-  plan.key_chunks_ = std::max<int64_t>(1, std::min({wanted, s.S / kMinChunk, key_pools(s, to).count}));
-  return plan;
+  plan.key_chunks = std::max<int64_t>(1, std::min({wanted, s.S / kMinChunk, key_pools(s, to).count}));
+  return ObservationPlan(std::move(plan));
 }
 
 size_t ObservationPlan::workspace_bytes(int threads) const {
-  return sizeof(float) * static_cast<size_t>(ObserveScratch(scores_, nullptr).floats * threads);
+  return sizeof(float) * static_cast<size_t>(ObserveScratch(details_->scores, nullptr).floats * threads);
 }
 
 void attention_observe(const AttentionInputs& in, const View<const float, 4>& stats, const AttentionObservations& to,

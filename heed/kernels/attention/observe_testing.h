@@ -12,6 +12,7 @@
 #include "heed/kernels/attention/error_bounds.h"
 #include "heed/kernels/attention/observe.h"
 #include "heed/kernels/attention/testing.h"
+#include "heed/kernels/attention/visibility.h"
 #include "heed/kernels/reference/observe.h"
 
 namespace heed::kernels::attention_testing {

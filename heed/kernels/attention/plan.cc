@@ -1,5 +1,9 @@
 // Checks the arguments of attention, chooses the kernel and cuts the work. After this, nothing can fail.
+#include "heed/kernels/attention/plan.h"
+
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include "heed/base/error.h"
 #include "heed/kernels/attention/attention.h"
@@ -131,9 +135,8 @@ CachedVector<float> check_alibi(const Alibi& alibi, const AttentionShape& s) {
 }
 
 // Everything but the scale and the runs of visible keys.
-AttentionPlan::Stages check_stages(const AttentionInputs& in, const AttentionShape& s,
-                                   const AttentionOptions& options) {
-  AttentionPlan::Stages stages;
+ScoreStages check_stages(const AttentionInputs& in, const AttentionShape& s, const AttentionOptions& options) {
+  ScoreStages stages;
   if (!(options.softcap >= 0) || !std::isfinite(options.softcap)) {
     fail("softcap is " + std::to_string(options.softcap) + ", expected a finite number, 0 (none) or more");
   }
@@ -204,53 +207,74 @@ int64_t query_block(int64_t T, int64_t most) {
 }
 
 // Cuts S keys into about as many chunks as make `tasks` tasks of `heads` heads, none smaller than `least` keys.
-void split_keys(AttentionPlan::Blocking& blocking, int64_t S, int64_t heads, int64_t tasks, int64_t least) {
+void split_keys(Blocking& blocking, int64_t S, int64_t heads, int64_t tasks, int64_t least) {
   const int64_t chunks = std::max<int64_t>(1, tasks / std::max<int64_t>(1, heads));
   blocking.key_chunk = std::max(least, ceil_div(S, chunks));
   blocking.key_chunks = std::max<int64_t>(1, ceil_div(S, blocking.key_chunk));
 }
 
+// Inputs read once, outputs written once.
+double bytes_of(const AttentionPlan::Details& plan) {
+  const AttentionShape& s = plan.shape;
+  const double queries = static_cast<double>(s.B * s.Hq * s.T);
+  const double key_numbers = static_cast<double>(s.B * s.Hk * s.S * (s.D + s.Dv));
+  const double D = static_cast<double>(s.D), Dv = static_cast<double>(s.Dv);
+  const double stored = key_numbers * (plan.kv_dtype == DType::f32 ? 4 : 2);
+  if (plan.kernel != AttentionPlan::Kernel::backward) return 4 * queries * (D + Dv) + stored;
+  // Backward reads q, k, v, out, d_out and the statistics, and reads and writes dq, dk, dv.
+  return 4 * queries * (3 * D + 2 * Dv + 2) + stored + 8 * key_numbers;
+}
+
 }  // namespace
 
-AttentionPlan AttentionPlan::scores(const AttentionInputs& in, const AttentionOptions& options) {
-  AttentionPlan plan;
-  const AttentionShape s = plan.shape_ = check_inputs(in);
-  plan.kernel_ = Kernel::tiles;
-  plan.kv_dtype_ = in.k.dtype();
-  plan.scale_ = resolve_scale(in, options, s);
-  plan.visibility_ = Visibility(options.mask, s.B, s.T, s.S);
-  plan.stages_ = check_stages(in, s, options);
-  plan.blocking_.gather = wants_gather(in, s);
-  plan.blocking_.queries = query_block(s.T, plan.blocking_.gather ? kMaxQueries : kQueries);
-  plan.blocking_.key_chunk = s.S;
+AttentionPlan::Details plan_scores(const AttentionInputs& in, const AttentionOptions& options) {
+  AttentionPlan::Details plan;
+  const AttentionShape s = plan.shape = check_inputs(in);
+  plan.kernel = AttentionPlan::Kernel::tiles;
+  plan.kv_dtype = in.k.dtype();
+  plan.scale = resolve_scale(in, options, s);
+  plan.visibility = Visibility(options.mask, s.B, s.T, s.S);
+  plan.stages = check_stages(in, s, options);
+  plan.blocking.gather = wants_gather(in, s);
+  plan.blocking.queries = query_block(s.T, plan.blocking.gather ? kMaxQueries : kQueries);
+  plan.blocking.key_chunk = s.S;
   return plan;
 }
 
+AttentionPlan::AttentionPlan() {
+  static const std::shared_ptr<const Details> nothing = std::make_shared<const Details>();
+  details_ = nothing;
+}
+
+// From the cache: an op makes a plan at every call, and a step that has seen its shapes before allocates nothing.
+AttentionPlan::AttentionPlan(Details&& details)
+    : details_(std::allocate_shared<const Details>(CachedAllocator<Details>(), std::move(details))) {}
+
 AttentionPlan AttentionPlan::forward(const AttentionInputs& in, const AttentionOutputs& out,
                                      const AttentionOptions& options) {
-  AttentionPlan plan = scores(in, options);
-  const AttentionShape& s = plan.shape_;
+  Details plan = plan_scores(in, options);
+  const AttentionShape& s = plan.shape;
   check_output("out", out.out, {s.B, s.Hq, s.T, s.Dv});
   if (out.lse) {
     check_exact("lse", out.lse.shape(), {s.B, s.Hq, s.T});
     check_writable("lse", out.lse);
   }
   if (out.stats) check_output("stats", out.stats, {s.B, s.Hq, s.T, 2});
-  plan.stages_.top = check_observed(out, s);
-  plan.stages_.entropy = !out.entropy.empty();
-  if (s.T == 1 && plan.stages_.top == 0 && !plan.stages_.entropy) {
-    plan.kernel_ = Kernel::decode;
-    plan.blocking_ = {};
-    split_keys(plan.blocking_, s.S, s.B * s.Hk, kDecodeTasks, kMinDecodeChunk);
+  plan.stages.top = check_observed(out, s);
+  plan.stages.entropy = !out.entropy.empty();
+  if (s.T == 1 && plan.stages.top == 0 && !plan.stages.entropy) {
+    plan.kernel = Kernel::decode;
+    plan.blocking = {};
+    split_keys(plan.blocking, s.S, s.B * s.Hk, kDecodeTasks, kMinDecodeChunk);
   }
-  plan.blocking_.next_head = plan.bytes() > kNearBytes;
-  return plan;
+  plan.blocking.next_head = bytes_of(plan) > kNearBytes;
+  return AttentionPlan(std::move(plan));
 }
 
 AttentionPlan AttentionPlan::backward(const AttentionInputs& in, const AttentionGradients& grad,
                                       const AttentionOptions& options) {
-  AttentionPlan plan = scores(in, options);
-  const AttentionShape& s = plan.shape_;
+  Details plan = plan_scores(in, options);
+  const AttentionShape& s = plan.shape;
   const Dims<4> out_shape{s.B, s.Hq, s.T, s.Dv};
   check_exact("out", grad.out.shape(), out_shape);
   check_readable("out", grad.out);
@@ -264,76 +288,74 @@ AttentionPlan AttentionPlan::backward(const AttentionInputs& in, const Attention
   check_gradient_of("bias", in.bias, "d_bias", grad.d_bias);
   check_gradient_of("head_gate", in.head_gate, "d_head_gate", grad.d_head_gate);
   check_gradient_of("w", in.w, "dw", grad.dw);
-  plan.kernel_ = Kernel::backward;
-  split_keys(plan.blocking_, s.S, s.B * s.Hk, kBackwardTasks, kMinBackwardChunk);
-  plan.blocking_.in_turn = shares_bias(grad.d_bias, s, plan.blocking_.key_chunks);
-  plan.blocking_.queries = query_block(s.T, plan.blocking_.in_turn ? kQueriesInTurn : kQueries);
-  plan.blocking_.next_head = plan.bytes() > kNearBytes;
-  return plan;
+  plan.kernel = Kernel::backward;
+  split_keys(plan.blocking, s.S, s.B * s.Hk, kBackwardTasks, kMinBackwardChunk);
+  plan.blocking.in_turn = shares_bias(grad.d_bias, s, plan.blocking.key_chunks);
+  plan.blocking.queries = query_block(s.T, plan.blocking.in_turn ? kQueriesInTurn : kQueries);
+  plan.blocking.next_head = bytes_of(plan) > kNearBytes;
+  return AttentionPlan(std::move(plan));
 }
+
+AttentionPlan::Kernel AttentionPlan::kernel() const { return details_->kernel; }
+const AttentionShape& AttentionPlan::shape() const { return details_->shape; }
+float AttentionPlan::scale() const { return details_->scale; }
+DType AttentionPlan::kv_dtype() const { return details_->kv_dtype; }
+double AttentionPlan::bytes() const { return bytes_of(*details_); }
 
 double AttentionPlan::flops() const {
-  const double pairs = static_cast<double>(visibility_.pairs() * shape_.Hq);
-  const double D = static_cast<double>(shape_.D), Dv = static_cast<double>(shape_.Dv);
-  return pairs * (kernel_ == Kernel::backward ? 6 * D + 4 * Dv : 2 * D + 2 * Dv);
-}
-
-double AttentionPlan::bytes() const {
-  const AttentionShape& s = shape_;
-  const double queries = static_cast<double>(s.B * s.Hq * s.T);
-  const double key_numbers = static_cast<double>(s.B * s.Hk * s.S * (s.D + s.Dv));
+  const AttentionShape& s = shape();
+  const double pairs = static_cast<double>(details_->visibility.pairs() * s.Hq);
   const double D = static_cast<double>(s.D), Dv = static_cast<double>(s.Dv);
-  const double stored = key_numbers * (kv_dtype_ == DType::f32 ? 4 : 2);
-  if (kernel_ != Kernel::backward) return 4 * queries * (D + Dv) + stored;
-  // Backward reads q, k, v, out, d_out and the statistics, and reads and writes dq, dk, dv.
-  return 4 * queries * (3 * D + 2 * Dv + 2) + stored + 8 * key_numbers;
+  return pairs * (kernel() == Kernel::backward ? 6 * D + 4 * Dv : 2 * D + 2 * Dv);
 }
 
 size_t AttentionPlan::workspace_bytes(int threads) const {
+  const Details& plan = *details_;
   int64_t own = 0, shared = 0;
-  switch (kernel_) {
+  switch (plan.kernel) {
     case Kernel::tiles:
-      own = ForwardScratch(*this, nullptr).floats;
+      own = ForwardScratch(plan, nullptr).floats;
       break;
     case Kernel::decode:
-      own = DecodeScratch(*this, nullptr).floats;
-      shared = decode_partial_floats(*this);
+      own = DecodeScratch(plan, nullptr).floats;
+      shared = decode_partial_floats(plan);
       break;
     case Kernel::backward:
-      own = BackwardScratch(*this, nullptr).floats;
-      shared = backward_progress_count(*this) * static_cast<int64_t>(sizeof(Progress) / sizeof(float)) +
-               BackwardPartials(*this, nullptr).floats;
+      own = BackwardScratch(plan, nullptr).floats;
+      shared = backward_progress_count(plan) * static_cast<int64_t>(sizeof(Progress) / sizeof(float)) +
+               BackwardPartials(plan, nullptr).floats;
       break;
   }
   return sizeof(float) * static_cast<size_t>(own * threads + shared);
 }
 
 std::string AttentionPlan::describe() const {
-  const AttentionShape& s = shape_;
+  const Details& plan = *details_;
+  const AttentionShape& s = plan.shape;
   const char* names[] = {"tiles (queries in lanes)", "decode (one query, keys streamed)",
                          "backward (queries in lanes)"};
-  std::string text = std::string("attention ") + names[static_cast<int>(kernel_)];
+  std::string text = std::string("attention ") + names[static_cast<int>(plan.kernel)];
   text += ": B=" + std::to_string(s.B) + " Hq=" + std::to_string(s.Hq) + " Hk=" + std::to_string(s.Hk) +
           " T=" + std::to_string(s.T) + " S=" + std::to_string(s.S) + " D=" + std::to_string(s.D) +
           " Dv=" + std::to_string(s.Dv);
-  if (blocking_.queries > 0) text += ", " + std::to_string(blocking_.queries) + " queries a block";
-  if (blocking_.key_chunks > 1) text += ", keys in " + std::to_string(blocking_.key_chunks) + " chunks";
-  if (kv_dtype_ != DType::f32) text += std::string(", k and v in ") + name_of(kv_dtype_);
-  if (blocking_.gather) text += ", rows of k and v gathered";
-  if (stages_.additive) text += ", additive score";
-  if (stages_.softcap != 0) text += ", softcap";
-  if (!stages_.slopes.empty()) text += ", ALiBi";
-  if (stages_.bias) text += ", bias";
-  if (stages_.dense) text += ", boolean mask";
-  if (stages_.dropout.on()) text += ", dropout";
-  if (stages_.gate) text += ", heads gated";
+  if (plan.blocking.queries > 0) text += ", " + std::to_string(plan.blocking.queries) + " queries a block";
+  if (plan.blocking.key_chunks > 1) text += ", keys in " + std::to_string(plan.blocking.key_chunks) + " chunks";
+  if (plan.kv_dtype != DType::f32) text += std::string(", k and v in ") + name_of(plan.kv_dtype);
+  if (plan.blocking.gather) text += ", rows of k and v gathered";
+  if (plan.stages.additive) text += ", additive score";
+  if (plan.stages.softcap != 0) text += ", softcap";
+  if (!plan.stages.slopes.empty()) text += ", ALiBi";
+  if (plan.stages.bias) text += ", bias";
+  if (plan.stages.dense) text += ", boolean mask";
+  if (plan.stages.dropout.on()) text += ", dropout";
+  if (plan.stages.gate) text += ", heads gated";
   return text;
 }
 
 void attention_forward(const AttentionPlan& plan, const AttentionInputs& in, const AttentionOutputs& out,
                        Workspace& workspace, Parallel& parallel) noexcept {
   assert(workspace.bytes() >= plan.workspace_bytes(parallel.threads()));
-  const ForwardCall call{plan, in, out, parallel.threads()};
+  const ForwardCall call{plan.details(), in, out, parallel.threads()};
   if (plan.kernel() == AttentionPlan::Kernel::decode) {
     forward_decode(call, workspace, parallel);
   } else {

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
 
+#include "heed/base/allocator.h"
 #include "heed/base/error.h"
 #include "heed/kernels/attention/attention.h"
 #include "heed/kernels/attention/targets.h"
@@ -183,6 +185,43 @@ TEST(AttentionPlan, ChoosesByShape) {
   c.out.out = view({2, 8, 1, 48});
   EXPECT_EQ(c.forward().kernel(), AttentionPlan::Kernel::decode);
   EXPECT_EQ(c.forward().scale(), 0.125f);
+}
+
+TEST(AttentionPlan, SaysWhatItIsOf) {
+  Call c;
+  c.options.scale = 0.5f;
+  const AttentionPlan plan = c.backward();
+  EXPECT_EQ(plan.shape().Hk, 4);
+  EXPECT_EQ(plan.scale(), 0.5f);
+  EXPECT_EQ(plan.kv_dtype(), DType::f32);
+}
+
+TEST(AttentionPlan, IsOfNothingByDefault) {
+  const AttentionPlan plan;
+  EXPECT_EQ(plan.shape().B, 0);
+  EXPECT_EQ(plan.flops(), 0);
+}
+
+// Moving is copying, so that no plan is left without what was settled.
+TEST(AttentionPlan, CopiesShareWhatWasSettled) {
+  AttentionPlan plan = Call{}.forward();
+  const AttentionPlan copy = plan, moved = std::move(plan);
+  EXPECT_EQ(&copy.details(), &moved.details());
+  EXPECT_EQ(&copy.details(), &plan.details());  // NOLINT(bugprone-use-after-move)
+  plan = Call{}.backward();
+  EXPECT_EQ(plan.kernel(), AttentionPlan::Kernel::backward);
+  EXPECT_EQ(copy.kernel(), AttentionPlan::Kernel::tiles);
+}
+
+// An op makes a plan at every call: the second asks the system for nothing.
+TEST(AttentionPlan, ComesFromTheCache) {
+  const float slopes[] = {1, 2, 3, 4, 5, 6, 7, 8};
+  Call c;
+  c.options.mask = Mask{Causal::top_left(), Alibi::top_left(slopes)};
+  c.forward(), c.backward();
+  const int64_t fresh = allocator_stats().fresh;
+  c.forward(), c.backward();
+  EXPECT_EQ(allocator_stats().fresh, fresh);
 }
 
 TEST(SimdTargets, AreNamedAndChosen) {

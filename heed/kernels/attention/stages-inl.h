@@ -11,8 +11,8 @@
 #include <limits>
 #include <numbers>
 
-#include "heed/kernels/attention/attention.h"
 #include "heed/kernels/attention/blocks.h"
+#include "heed/kernels/attention/plan.h"
 #include "heed/kernels/attention/tiles-inl.h"
 #include "heed/kernels/philox-inl.h"
 #include "heed/kernels/tanh-inl.h"
@@ -35,14 +35,14 @@ struct HeadStages {
   Dropout dropout;
   int64_t head;  // b * Hq + h, for dropout
 
-  HeadStages(const AttentionPlan& plan, const AttentionInputs& in, int64_t b, int64_t h)
-      : dropout(plan.stages().dropout), head(b * plan.shape().Hq + h) {
+  HeadStages(const AttentionPlan::Details& plan, const AttentionInputs& in, int64_t b, int64_t h)
+      : dropout(plan.stages.dropout), head(b * plan.shape.Hq + h) {
     constexpr float kLog2e = std::numbers::log2e_v<float>;
-    const AttentionPlan::Stages& stages = plan.stages();
-    factor = stages.softcap == 0 ? plan.scale() * kLog2e : plan.scale() / stages.softcap;
+    const ScoreStages& stages = plan.stages;
+    factor = stages.softcap == 0 ? plan.scale * kLog2e : plan.scale / stages.softcap;
     cap = stages.softcap * kLog2e;
     slope = stages.slopes.empty() ? 0 : stages.slopes[static_cast<size_t>(h)] * kLog2e;
-    const View<const float, 4> wide = spread(in.bias, plan.shape());
+    const View<const float, 4> wide = spread(in.bias, plan.shape);
     bias = wide.at(b, h);
     bias_t = wide.stride(2);
     bias_s = wide.stride(3);
@@ -57,14 +57,14 @@ struct HeadStages {
 
 // The numbers of a head and of a block of queries that the stages read: w, scaled as the product's queries are, and
 // where each of `queries` queries stands.
-inline void load_head_numbers(const AttentionPlan& plan, const AttentionInputs& in, const HeadStages& stages, int64_t b,
-                              int64_t h, int64_t t0, int64_t queries, const StageScratch& to) {
-  const AttentionShape& s = plan.shape();
-  for (int64_t a = 0; plan.stages().additive && a < round_up(s.D, kMaxLanes); ++a) {
+inline void load_head_numbers(const AttentionPlan::Details& plan, const AttentionInputs& in, const HeadStages& stages,
+                              int64_t b, int64_t h, int64_t t0, int64_t queries, const StageScratch& to) {
+  const AttentionShape& s = plan.shape;
+  for (int64_t a = 0; plan.stages.additive && a < round_up(s.D, kMaxLanes); ++a) {
     to.w[a] = a < s.D ? in.w(h, a) * stages.factor : 0;
   }
-  for (int64_t i = 0; !plan.stages().slopes.empty() && i < queries; ++i) {
-    to.position[i] = static_cast<float>(plan.visibility().position(b, std::min(t0 + i, s.T - 1)));
+  for (int64_t i = 0; !plan.stages.slopes.empty() && i < queries; ++i) {
+    to.position[i] = static_cast<float>(plan.visibility.position(b, std::min(t0 + i, s.T - 1)));
   }
 }
 

@@ -11,8 +11,8 @@
 #include <limits>
 
 #include "heed/kernels/attention/ahead.h"
-#include "heed/kernels/attention/attention.h"
 #include "heed/kernels/attention/blocks.h"
+#include "heed/kernels/attention/plan.h"
 #include "heed/kernels/vec-inl.h"
 #include "hwy/cache_control.h"
 
@@ -293,7 +293,7 @@ inline TileRange tile_range(const Visibility& visible, int64_t b, int64_t t0, in
 
 // Sets up the tiles of `queries` queries from t0 on, each limited to the keys in `within`; returns the keys that some
 // of them see.
-inline KeyRange start_tiles(const AttentionPlan& plan, int64_t b, int64_t t0, int64_t queries, KeyRange within,
+inline KeyRange start_tiles(const AttentionPlan::Details& plan, int64_t b, int64_t t0, int64_t queries, KeyRange within,
                             float* low, float* high, Tile* tiles) {
   KeyRange range{within.end, within.begin};
   for (int64_t i = 0; i * kTile < queries; ++i) {
@@ -301,15 +301,15 @@ inline KeyRange start_tiles(const AttentionPlan& plan, int64_t b, int64_t t0, in
     tile.count = std::min(kTile, queries - i * kTile);
     tile.vectors = tile.count > kLanes ? 2 : 1;
     tile.started = false;
-    if (plan.visibility().everything()) {
-      const KeyRange all{0, plan.shape().S};
+    if (plan.visibility.everything()) {
+      const KeyRange all{0, plan.shape.S};
       tile.keys = {all.begin, all.end, all.begin, all.end, {all, all}};
-      if (!plan.stages().plain()) {
+      if (!plan.stages.plain()) {
         std::fill_n(low + i * kTile, kTile, 0.0f);
-        std::fill_n(high + i * kTile, kTile, static_cast<float>(plan.shape().S));
+        std::fill_n(high + i * kTile, kTile, static_cast<float>(plan.shape.S));
       }
     } else {
-      tile.keys = tile_range(plan.visibility(), b, t0 + i * kTile, tile.count, low + i * kTile, high + i * kTile);
+      tile.keys = tile_range(plan.visibility, b, t0 + i * kTile, tile.count, low + i * kTile, high + i * kTile);
     }
     tile.keys.any_begin = std::max(tile.keys.any_begin, within.begin);
     tile.keys.any_end = std::min(tile.keys.any_end, within.end);

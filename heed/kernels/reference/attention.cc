@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/base/error.h"
+#include "heed/kernels/attention/visibility.h"
 #include "heed/kernels/reference/check.h"
 
 namespace heed::kernels::reference {

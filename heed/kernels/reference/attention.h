@@ -1,6 +1,7 @@
 #pragma once
 // The specification of attention: the formula in double precision, written to be read. It stores T x S weights and
 // takes its time. Tensors of f64 are served by it, and every fused kernel is tested against it.
+#include "heed/base/export.h"
 #include "heed/base/view.h"
 #include "heed/kernels/attention/attention.h"
 
@@ -29,7 +30,7 @@ struct Gradients {
   View<double, 2> dw{};              // [Hq,D]
 };
 
-void attention_forward(const Inputs&, const Outputs&, const AttentionOptions& = {});
-void attention_backward(const Inputs&, const Gradients&, const AttentionOptions& = {});
+HEED_API void attention_forward(const Inputs&, const Outputs&, const AttentionOptions& = {});
+HEED_API void attention_backward(const Inputs&, const Gradients&, const AttentionOptions& = {});
 
 }  // namespace heed::kernels::reference

@@ -1,5 +1,6 @@
 #pragma once
 // The specification of the linear layer: the formula in double precision. See kernels/linear.h.
+#include "heed/base/export.h"
 #include "heed/base/view.h"
 #include "heed/kernels/activation.h"
 
@@ -20,7 +21,7 @@ struct LinearGradients {
   View<double, 1> db{};             // [O]
 };
 
-void linear_forward(const LinearInputs&, const LinearOutputs&, Activation);
-void linear_backward(const LinearInputs&, const LinearGradients&, Activation);
+HEED_API void linear_forward(const LinearInputs&, const LinearOutputs&, Activation);
+HEED_API void linear_backward(const LinearInputs&, const LinearGradients&, Activation);
 
 }  // namespace heed::kernels::reference

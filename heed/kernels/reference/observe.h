@@ -1,6 +1,7 @@
 #pragma once
 // The specification of what observers say of attention (kernels/attention/observe.h), from the whole matrix of weights
 // that the twin's forward pass gives. Rows at the other stages are among that pass's outputs.
+#include "heed/base/export.h"
 #include "heed/base/view.h"
 
 namespace heed::kernels::reference {
@@ -18,6 +19,6 @@ struct Observations {
 
 // weights [B,H,T,S]: each row sums to 1, or is 0 where its query sees nothing, or NaN at every key that it sees. NaN
 // reaches all that it touches; the keys of a row of NaN are the first that it sees.
-void attention_observe(const View<const double, 4>& weights, const Observations&);
+HEED_API void attention_observe(const View<const double, 4>& weights, const Observations&);
 
 }  // namespace heed::kernels::reference

@@ -1,4 +1,4 @@
-#include "heed/kernels/attention/mask.h"
+#include "heed/kernels/attention/visibility.h"
 
 #include <algorithm>
 #include <string>
