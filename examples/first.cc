@@ -1,7 +1,7 @@
 // Three words, each looking at itself and at those before it: whom does 'it' look at?
-#include <cstdio>
+#include <heed/attention.h>
 
-#include "heed/kernels/attention/attention.h"
+#include <cstdio>
 
 int main() {
   using namespace heed;

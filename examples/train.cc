@@ -22,7 +22,8 @@ int main(int, char** argv) {
   const std::shared_ptr<const text::Tokenizer> tokenizer = text::train_tokenizer(lines, {});
   const data::Batches batches(corpus, *tokenizer, *tokenizer, {.tokens = 512});
 
-  const auto model = models::make_model(models::TransformerOptions::preset("tiny", tokenizer->size()), /*seed=*/1);
+  const models::Preset& preset = models::preset_named("transformer-tiny");
+  const auto model = models::make_model(models::model_options(preset, {.source = tokenizer->size()}), /*seed=*/1);
   Parallel parallel(2);
   train::AdamW optimizer(model->parameters());
   train::Trainer trainer(*model, optimizer, batches, {.steps = 250, .rate = 3e-3, .warmup = 40}, parallel);

@@ -16,6 +16,7 @@
 #include "heed/evaluate/evaluate.h"
 #include "heed/folder/model_folder.h"
 #include "heed/models/model.h"
+#include "heed/models/presets.h"
 #include "heed/text/tokenizer.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/run.h"

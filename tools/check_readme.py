@@ -1,11 +1,13 @@
-"""The first C++ block of README.md is examples/first.cc, letter for letter: what a reader copies is what is tested."""
+"""The C++ blocks of README.md are programs of examples/, letter for letter: what a reader copies is what is tested."""
 import pathlib
 import re
 import sys
 
 root = pathlib.Path(__file__).resolve().parent.parent
 blocks = re.findall(r"^```cpp\n(.*?)^```$", (root / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-if not blocks:
-    sys.exit("README.md: no ```cpp block, expected the text of examples/first.cc")
-if blocks[0] != (root / "examples" / "first.cc").read_text():
-    sys.exit("README.md: the first ```cpp block differs from examples/first.cc; copy the file into it")
+programs = ["translate.cc", "train.cc", "first.cc"]
+if len(blocks) != len(programs):
+    sys.exit(f"README.md: {len(blocks)} ```cpp blocks, expected {len(programs)}: {', '.join(programs)}")
+for block, program in zip(blocks, programs):
+    if block != (root / "examples" / program).read_text():
+        sys.exit(f"README.md: a ```cpp block differs from examples/{program}; copy the file into it")
