@@ -28,18 +28,7 @@ class GatesAlone final : public nn::Observer {
   nn::Observer* whole_;
 };
 
-}  // namespace
-
-RnnSeq2Seq::Sizes::Sizes(const RnnSeq2SeqOptions& o)
-    : embedding(or_usual(o.embedding_width, o.width)),
-      source_embedding(or_usual(o.source_embedding_width, o.width)),
-      encoder(or_usual(o.encoder_width, o.width)),
-      encoder_layers(or_usual(o.encoder_layers, o.layers)),
-      decoder(or_usual(o.decoder_width, o.width)),
-      decoder_layers(or_usual(o.decoder_layers, o.layers)) {}
-
-void RnnSeq2Seq::check() const {
-  const RnnSeq2SeqOptions& o = options_;
+void check_choices(const RnnSeq2SeqOptions& o) {
   check_fields(kName, o);
   if (o.vocabulary < 1) fail("vocabulary is " + std::to_string(o.vocabulary) + ", expected 1 or more");
   if (o.query == Query::none && o.readout != Readout::state) {
@@ -58,15 +47,30 @@ void RnnSeq2Seq::check() const {
   if (o.feed == Feed::attentional && o.readout != Readout::both) {
     fail("feed is attentional, expected context where readout is not both: nothing is read out of both to be fed");
   }
+}
+
+}  // namespace
+
+RnnSeq2Seq::Sizes::Sizes(const RnnSeq2SeqOptions& o)
+    : embedding(or_usual(o.embedding_width, o.width)),
+      source_embedding(or_usual(o.source_embedding_width, o.width)),
+      encoder(or_usual(o.encoder_width, o.width)),
+      encoder_layers(or_usual(o.encoder_layers, o.layers)),
+      decoder(or_usual(o.decoder_width, o.width)),
+      decoder_layers(or_usual(o.decoder_layers, o.layers)) {}
+
+void RnnSeq2Seq::check_sizes() const {
+  const RnnSeq2SeqOptions& o = options_;
   const Sizes& n = sizes_;
-  const auto differ = [](const std::string& what, int64_t a, const std::string& other, int64_t expected,
-                         const std::string& why) {
-    if (a == expected) return;
-    fail(what + " is " + std::to_string(a) + ", expected " + std::to_string(expected) + " as " + other + " is: " + why);
+  const auto expect_equal = [](const std::string& what, int64_t came, const std::string& other, int64_t expected,
+                               const std::string& why) {
+    if (came == expected) return;
+    fail(what + " is " + std::to_string(came) + ", expected " + std::to_string(expected) + " as " + other +
+         " is: " + why);
   };
   if (o.source_vocabulary == 0) {
-    differ("source_embedding_width", n.source_embedding, "embedding_width", n.embedding,
-           "source and target share a table where source_vocabulary is 0");
+    expect_equal("source_embedding_width", n.source_embedding, "embedding_width", n.embedding,
+                 "source and target share a table where source_vocabulary is 0");
   }
   if (o.encoder == Encoder::self_attentive && o.encoder_layers > 0) {
     fail("encoder_layers is " + std::to_string(o.encoder_layers) +
@@ -76,17 +80,17 @@ void RnnSeq2Seq::check() const {
     fail("bridge is on, expected none where first_state is learned, which has projections of its own");
   }
   if (o.first_state == FirstState::last && o.encoder == Encoder::recurrent) {
-    differ("encoder_layers", n.encoder_layers, "decoder_layers", n.decoder_layers,
-           "with first_state last each layer begins from its own; top is the encoder's last layer for all");
+    expect_equal("encoder_layers", n.encoder_layers, "decoder_layers", n.decoder_layers,
+                 "with first_state last each layer begins from its own; top is the encoder's last layer for all");
   }
   if (o.first_state != FirstState::learned && o.bridge == Bridge::none) {
-    differ("encoder_width", n.encoder, "decoder_width", n.decoder,
-           "without a bridge the decoder begins from its states");
+    expect_equal("encoder_width", n.encoder, "decoder_width", n.decoder,
+                 "without a bridge the decoder begins from its states");
   }
   if (o.tied) {
     const bool of_context = o.readout == Readout::context;
-    differ(of_context ? "encoder_width" : "decoder_width", of_context ? n.encoder : n.decoder, "embedding_width",
-           n.embedding, "the output is tied to the embeddings");
+    expect_equal(of_context ? "encoder_width" : "decoder_width", of_context ? n.encoder : n.decoder, "embedding_width",
+                 n.embedding, "the output is tied to the embeddings");
   }
 }
 
@@ -95,7 +99,8 @@ double RnnSeq2Seq::embedding_factor(int64_t width) const {
 }
 
 RnnSeq2Seq::RnnSeq2Seq(const RnnSeq2SeqOptions& o, nn::Init init) : options_(o), sizes_(o) {
-  check();
+  check_choices(o);
+  check_sizes();
   const Sizes& n = sizes_;
   const int64_t C = n.encoder, D = n.decoder;  // of contexts, and of the decoder's states
   nn::RecurrentOptions recurrent{.cell = o.cell, .width = C, .layers = n.encoder_layers, .dropout = o.dropout};

@@ -162,7 +162,7 @@ class HEED_API RnnSeq2Seq {
     int64_t encoder, encoder_layers;
     int64_t decoder, decoder_layers;
   };
-  void check() const;
+  void check_sizes() const;
   void make_first_states(nn::Init init);
   bool feeds() const { return options_.query == Query::previous || options_.input_feeding; }
   double embedding_factor(int64_t width) const;
