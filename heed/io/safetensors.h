@@ -1,6 +1,7 @@
 #pragma once
 // Named arrays in the safetensors format: a length, a JSON header, and the bytes of all arrays without gaps between
-// them. The reader checks all of it before it hands out anything. Not here: which names a model has (models/parameter_file.h).
+// them. The reader checks all of it before it hands out anything. Not here: which names a model has
+// (models/parameter_file.h).
 #include <cstddef>
 #include <map>
 #include <span>

@@ -12,6 +12,7 @@
 
 #include "heed/base/file.h"
 #include "heed/folder/model_folder.h"
+#include "heed/io/config.h"
 #include "heed/models/presets.h"
 #include "heed/train/curve.h"
 #include "heed/train/testing.h"
@@ -208,6 +209,51 @@ TEST(RunTest, SaysWhatIsWrong) {
   EXPECT_FALSE(fs::exists(files.out("a"))) << "nothing is left behind";
   EXPECT_EQ(error_of([&] { resume(files.out("nowhere"), 0, 0, listener, parallel); }),
             "folder '" + files.out("nowhere") + "' holds no checkpoint, expected one of a training run");
+}
+
+// What a run wrote into train.json before its options were cut by ideas.
+TEST(RunTest, OptionsOfEarlierRunsAreRead) {
+  constexpr const char* kEarlier = R"({
+  "data": "corpus/train.tsv",
+  "dev": "corpus/dev.tsv",
+  "preset": "rnn-attention",
+  "source_column": 1,
+  "target_column": 2,
+  "tokenizer": {
+    "kind": "words",
+    "vocabulary": 8000,
+    "lowercase": false
+  },
+  "batch_tokens": 512,
+  "max_length": 128,
+  "train": {
+    "steps": 60,
+    "rate": 0.003,
+    "warmup": 10,
+    "schedule": "inverse-sqrt",
+    "accumulate": 1,
+    "smoothing": 0.1,
+    "clip": 1.0,
+    "weight_decay": 0.01,
+    "beta2": 0.98
+  },
+  "dropout": -1.0,
+  "minutes": 0.0,
+  "evaluate_every": 30,
+  "stop_on": "loss",
+  "patience": 0,
+  "average": 2,
+  "seed": 1
+})";
+  RunOptions o;
+  io::from_json(kEarlier, o, "train.json");
+  EXPECT_EQ(o.preset, "rnn-attention");
+  EXPECT_EQ(o.train.steps, 60);
+  EXPECT_EQ(o.optimizer.weight_decay, 0.01);
+  EXPECT_EQ(o.optimizer.beta2, 0.98);
+  EXPECT_EQ(o.loop.average, 2);
+  EXPECT_EQ(o.loop.evaluate_every, 30);
+  EXPECT_FALSE(o.separate_vocabularies);
 }
 
 // The data may come through a pipe, though it is gone through twice.

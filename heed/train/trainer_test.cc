@@ -113,8 +113,8 @@ TEST(TrainerTest, ALossThatIsNoNumberStopsBeforeItSpoilsTheModel) {
 TEST(TrainerTest, NeedsAModelWithGradients) {
   Training small(short_options());
   const auto model = models::make_unfilled_model(small.model->options());
-  EXPECT_EQ(error_of([&] { Trainer(*model, small.data, short_options(), small.parallel); }),
-            "trainer: the model's parameters have no gradients, expected a store with them");
+  EXPECT_EQ(error_of([&] { AdamW optimizer(model->parameters()); }),
+            "optimizer: the parameters have no gradients, expected a model that was made to be trained");
 }
 
 TEST(TrainerTest, RefusesTheCheckpointOfAnotherModel) {
