@@ -41,7 +41,8 @@ struct Command {
     } catch (const Error& error) {
       throw Error(std::string("--prompt: ") + error.what());
     }
-    for (const decode::Generation& one : generator.generate(std::span(&prompt, 1), options)[0]) {
+    const auto found = generator.generate(std::span(&prompt, 1), options);
+    for (const decode::Generation& one : found.front()) {
       if (scores) print("{:.4f}\t", one.score);
       print("{}\n", one.text);
     }
