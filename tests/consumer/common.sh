@@ -8,7 +8,7 @@ prefix=$work/prefix
 # attention.cc: rows [1 2] and [3 4], mixed by w and 1 - w, then by 1 - w and w:
 # w = 1 / (1 + exp(-1 / sqrt(2))) = 0.66976.
 expected_attention="1.6605 2.6605 2.3395 3.3395 and an error"
-expected_whole="0.620560 in both and an error"
+expected_whole="0.620560 in both, 4 hypotheses and an error"
 
 fail() {
   echo "$(basename "$0" .sh): $*" >&2
