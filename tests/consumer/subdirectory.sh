@@ -8,7 +8,6 @@ work=$build/consumer_subdirectory  # beside the others', which may run at the sa
 quick=(-DHEED_ATTENTION_ONLY=ON "-DHEED_DISABLED_TARGETS=HWY_SSSE3|HWY_SSE4|HWY_AVX2|HWY_AVX3|HWY_AVX3_DL")
 
 configure() {  # configure <way> <folder> [cmake's arguments]
-  rm -rf "${work:?}/$2"
   "$cmake" -G Ninja -S "$source/subdirectory" -B "$work/$2" -DWAY="$1" -DHEED="$root" -DCMAKE_CXX_COMPILER="$cxx" \
     "${@:3}" >/dev/null
 }
@@ -24,17 +23,19 @@ check_flags() {
   done
 }
 
-mkdir -p "$work"
+rm -rf "$work" && mkdir -p "$work"
 configure add_subdirectory in_subdirectory "${quick[@]}"
 check_flags in_subdirectory consumer
 ! grep -q openblas "$work/in_subdirectory/compile_commands.json" || fail "attention alone was configured with OpenBLAS"
 "$cmake" --build "$work/in_subdirectory" >/dev/null
 check_program attention "$work/in_subdirectory/consumer" "$attention_needs"
 
-configure FetchContent in_fetch_content "${quick[@]}" -DBUILD_SHARED_LIBS=ON
-check_flags in_fetch_content consumer
-"$cmake" --build "$work/in_fetch_content" >/dev/null
-check_program attention "$work/in_fetch_content/consumer" "libheed_attention|$attention_needs"
+# In the same folder: the objects are there, for the shared library as well.
+configure FetchContent in_subdirectory "${quick[@]}" -DBUILD_SHARED_LIBS=ON
+check_flags in_subdirectory consumer
+"$cmake" --build "$work/in_subdirectory" >"$work/second"
+! grep -q "heed_attention.dir" "$work/second" || fail "objects were compiled twice: $(<"$work/second")"
+check_program attention "$work/in_subdirectory/consumer" "libheed_attention|$attention_needs"
 
 # The whole library takes long to compile: how it would be is enough.
 configure add_subdirectory in_subdirectory_whole
