@@ -26,10 +26,11 @@ int main(int, char** argv) {
   const auto model = models::make_model(models::model_options(preset, {.source = tokenizer->size()}), /*seed=*/1);
   Parallel parallel(2);
   train::AdamW optimizer(model->parameters());
-  train::Trainer trainer(*model, optimizer, batches, {.steps = 250, .rate = 3e-3, .warmup = 40}, parallel);
-  while (trainer.steps_done() < 250) {
+  const train::TrainOptions options{.steps = 300, .rate = 3e-3, .warmup = 50, .schedule = train::Schedule::cosine};
+  train::Trainer trainer(*model, optimizer, batches, options, parallel);
+  while (trainer.steps_done() < options.steps) {
     const train::StepReport report = trainer.step();
-    if (report.step % 50 == 0) std::printf("step %d  loss %.3f\n", int(report.step), report.loss);
+    if (report.step % 100 == 0) std::printf("step %d  loss %.3f\n", int(report.step), report.loss);
   }
   folder::save(argv[1], *model, Tokenizers::shared(tokenizer));
 }
