@@ -79,7 +79,7 @@ void check_prefix(const SearchInput& input, int64_t max_length) {
               " with its begin and one more");
 }
 
-// How many tokens may follow the prefix of a row: by its own source, whatever stands beside it.
+// How many tokens may follow the prefix of a row: by its own source alone.
 int64_t limit_of(const SearchInput& input, int64_t row, const SearchOptions& options, int64_t max_length) {
   const models::Tokens& source = input.source;
   const int64_t length = !source.ids              ? 0

@@ -21,7 +21,7 @@
 
 namespace heed::folder {
 
-// Where things stand in a folder, whether they are there or not.
+// The paths of a folder's files, whether they exist or not.
 class HEED_API Layout {
  public:
   explicit Layout(std::string folder) : folder_(std::move(folder)) {}
@@ -52,7 +52,7 @@ HEED_API std::unique_ptr<models::Model> open_model(const std::string& folder, DT
                                                    bool gradients = false);
 HEED_API data::Tokenizers open_tokenizers(const std::string& folder, models::Task);
 
-// The folder is made if it is missing; what else stands in it is left alone.
+// The folder is made if it is missing; other files in it are left alone.
 HEED_API void save(const std::string& folder, const models::Model&, const data::Tokenizers& = {});
 HEED_API void save_tokenizers(const std::string& folder, const data::Tokenizers&, models::Task);
 HEED_API void save_card(const std::string& folder, const std::string& markdown);

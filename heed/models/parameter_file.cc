@@ -9,6 +9,7 @@
 
 #include "heed/base/error.h"
 #include "heed/io/safetensors.h"
+#include "heed/io/tensor.h"
 
 namespace heed::models {
 namespace {
@@ -166,10 +167,7 @@ void load_parameters(const ParameterSource& source, const ParameterStore& parame
 void save_parameters(const ParameterStore& parameters, const std::string& path) {
   std::vector<io::TensorEntry> entries;
   for (const Entry& entry : parameters.entries()) {
-    io::Shape shape;
-    for (size_t i = 0; i < entry.value.shape().rank(); ++i) shape.push_back(entry.value.shape(static_cast<int>(i)));
-    const io::ElementType type = entry.value.dtype() == DType::f64 ? io::ElementType::f64 : io::ElementType::f32;
-    entries.push_back({entry.name, type, shape, {entry.value.raw(), entry.value.bytes()}});
+    entries.push_back(io::entry_of(entry.name, entry.value));
   }
   io::write_safetensors(path, std::move(entries), {{"format", "heed"}});
 }

@@ -26,7 +26,7 @@ struct LoadOptions {
   bool ignore_extra{false};  // tensors that are for no parameter are left out, too
 };
 
-// A rename function: each first part is replaced by its second, wherever it stands in a name, in the order of the list.
+// A rename function: each first part is replaced by its second, anywhere in a name, in the order of the list.
 HEED_API std::function<std::string(const std::string&)> replace_parts(
     std::vector<std::pair<std::string, std::string>> parts);
 

@@ -82,7 +82,7 @@ struct HEED_API FeedForward {
   void visit(auto&& each) { each("first", first), each("second", second), each("third", third); }
 };
 
-// Where sines and cosines stand in a row: one beside the other, or all sines in the first half.
+// The order of sines and cosines in a row: in turn, or all sines in the first half.
 enum class SinusoidLayout : uint8_t { interleaved, halves };
 
 constexpr auto enum_names(SinusoidLayout) {

@@ -7,6 +7,7 @@
 
 #include "heed/base/error.h"
 #include "heed/io/safetensors.h"
+#include "heed/io/tensor.h"
 
 namespace heed::train {
 namespace {
@@ -49,8 +50,7 @@ void save_checkpoint(const std::string& path, const ParameterStore& parameters, 
   metadata[kOptimizer] = optimizer.name();
   std::vector<io::TensorEntry> entries;
   for (const Optimizer::Buffer& buffer : buffers_of(parameters, optimizer)) {
-    entries.push_back(
-        {buffer.name, io::ElementType::f32, {buffer.numbers.size()}, {buffer.numbers.raw(), buffer.numbers.bytes()}});
+    entries.push_back(io::entry_of(buffer.name, buffer.numbers));
   }
   io::write_safetensors(path, std::move(entries), metadata);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heed/io/safetensors.h"
+#include "heed/io/tensor.h"
 #include "heed/models/model.h"
 #include "heed/nn/testing.h"
 
@@ -18,10 +19,6 @@ using nn::testing::deviation, nn::testing::Machine;
 constexpr double kMost = 1e-5;  // largest error over largest value, as for layers
 
 std::string file_named(const std::string& name) { return HEED_PARITY_DATA "/" + name + ".safetensors"; }
-
-Tensor tensor_of(const io::TensorEntry& entry) {
-  return Tensor::of(Shape(entry.shape), io::convert<float>(entry.type, entry.bytes));
-}
 
 // Inputs and results of a model.
 class Expected {
@@ -36,7 +33,7 @@ class Expected {
     return {ids(name), source ? std::span<const int64_t>(lengths_) : std::span<const int64_t>()};
   }
   Tensor ids(const std::string& name) const { return Tensor::of(Shape(file_.at(name).shape), integers<int32_t>(name)); }
-  Tensor operator()(const std::string& name) const { return tensor_of(file_.at(name)); }
+  Tensor operator()(const std::string& name) const { return io::to_tensor(file_.at(name), DType::f32); }
 
  private:
   template <class T>
@@ -136,7 +133,7 @@ TEST_P(ModelParity, Gpt2) {
   load_parameters(
       [&](const std::string& parameter) {
         const std::string name = "transformer." + foreign(parameter);
-        Tensor values = tensor_of(file.at(name));
+        Tensor values = io::to_tensor(file.at(name), DType::f32);
         if (name.find(".c_") != name.npos && values.shape().rank() == 2) values = transposed(values);
         const size_t part = std::string("qkv").find(parameter[parameter.find("self.") + 5]);
         return name.find("c_attn") == name.npos ? values : values.slice(static_cast<int64_t>(part) * 16, 16);

@@ -34,7 +34,7 @@ class HEED_API Visibility {
 
  private:
   // Queries [.., query_end) that see keys of [key_begin, key_end), in a band along the diagonal: query t sees
-  // t + lower <= s < t + upper, and stands at t + diagonal.
+  // t + lower <= s < t + upper, and its position is t + diagonal.
   struct Sequence {
     int64_t query_end, key_begin, key_end, lower, upper, diagonal;
   };
