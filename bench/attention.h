@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // `heed bench attention`: how close attention comes to what the machine can do, and to attention without fusion.
 #include "bench/options.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/grid.h"
 
 #include <algorithm>
@@ -109,7 +110,7 @@ std::vector<Row> attention_grid() {
       add_passes(rows, {.B = B, .H = H, .Hk = H, .T = T, .S = T, .D = D, .mask = mask});
     }
   }
-  for (int64_t S : {4096, 65536}) {  // in the last cache, and in memory
+  for (int64_t S : {4096, 65536}) {  // in the last-level cache, and in memory
     for (DType keys : {DType::f32, DType::bf16, DType::f16}) {
       rows.push_back({Pass::decode, {.T = 1, .S = S, .keys = keys}});
     }

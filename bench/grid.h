@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The rows of `heed bench attention`: which shapes, masks, layouts and passes are measured, and what they count as.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // `heed bench layers`: how close whole layers come to what the machine can do.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The row `attentive` of heed bench layers: Bahdanau's decoder, a recurrence that looks at the source before each step.
 #include <memory>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows `encoder` of heed bench layers: one layer of a Transformer's encoder, as a training step runs it.
 #include <memory>
 

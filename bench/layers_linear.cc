@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows `linear` of heed bench layers: a few rows over packed weights, as in decoding, and many, as in training.
 #include <memory>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows `lstm` and `gru` of heed bench layers: batches, as in training, and a single sequence, where a step is bound
 // by reading the recurrent weights.
 #include <memory>

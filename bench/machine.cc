@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/machine.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -40,9 +41,9 @@ double fma_burst(int64_t steps, const float* factor_and_term, float* sink) {
 }
 
 // A tile as in attention's products, 4 rows by 3 vectors, over 32 rows of 128 numbers: all of it stays in L1. Twelve
-// sums, because Intel's cores do not reach their peak with eight.
+// accumulators, because Intel's cores do not reach their peak with eight.
 constexpr int64_t kTileRows = 32, kTileColumns = 128, kTileFloats = 48 * kTileColumns;
-static_assert(3 * hn::MaxLanes(hn::ScalableTag<float>()) <= 48 && kTileRows <= 48, "one array serves both operands");
+static_assert(3 * hn::MaxLanes(hn::ScalableTag<float>()) <= 48 && kTileRows <= 48, "one array holds both operands");
 
 double tile_burst(int64_t steps, const float* rows, const float* vectors, float* sink) {
   const hn::ScalableTag<float> d;
@@ -74,8 +75,8 @@ double tile_burst(int64_t steps, const float* rows, const float* vectors, float*
   return 2.0 * static_cast<double>(kTileRows * kTileColumns * 3 * lanes * steps);
 }
 
-// Four quarters side by side: the prefetchers then fetch from four pages at once, which reads a quarter faster than one
-// run from end to end where the bytes come from the last cache level.
+// Four quarters side by side: the hardware prefetcher then reads from four pages at once, which reads a quarter faster
+// than one run from end to end where the bytes come from the last cache level.
 uint32_t read_block(const uint32_t* p, size_t count) {
   const hn::ScalableTag<uint32_t> d;
   const size_t n = hn::Lanes(d), step = 2 * n;
@@ -155,7 +156,7 @@ Moment sample_moment(Parallel& parallel) {
 }
 
 void read_all(std::span<const Bytes> ranges, Parallel& parallel) {
-  constexpr size_t kBlock = 128 * 1024;
+  constexpr size_t kBlock = size_t{128} * 1024;
   const auto run = HWY_DYNAMIC_DISPATCH(read_block);
   for (const Bytes& range : ranges) {
     const auto blocks = static_cast<int64_t>((range.size() + kBlock - 1) / kBlock);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What this machine can do at this moment: fused multiply-adds and reads, by all workers of a pool at once. Every
 // figure of a benchmark is a ratio to a sample of these taken next to it, because the clock and the neighbours change.

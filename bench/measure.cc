@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/measure.h"
 
 #include <sys/resource.h>
@@ -85,6 +86,7 @@ double sample(const Trial& trial, const Schedule& schedule, Clock clock) {
 
 std::vector<Series> measure(const std::vector<Trial>& trials, Clock clock, const std::function<Moment()>& yardstick) {
   std::vector<Schedule> schedules;
+  schedules.reserve(trials.size());
   for (const Trial& trial : trials) schedules.push_back(calibrate(trial, clock));
   std::vector<Series> series(trials.size());
   int quiet = 0;
@@ -128,10 +130,11 @@ Series sum(const Series& a, const Series& b) {
   assert(a.size() == b.size());
   Series total(a.size());
   for (size_t i = 0; i < a.size(); ++i) {
-    if (!a[i] || !b[i]) continue;
-    const double seconds = a[i]->seconds + b[i]->seconds;
-    const double work = a[i]->seconds * a[i]->yardstick + b[i]->seconds * b[i]->yardstick;
-    total[i] = Sample{seconds, work / seconds, a[i]->quiet && b[i]->quiet};
+    const std::optional<Sample>&x = a[i], &y = b[i];
+    if (!x || !y) continue;
+    const double seconds = x->seconds + y->seconds;
+    const double work = x->seconds * x->yardstick + y->seconds * y->yardstick;
+    total[i] = Sample{seconds, work / seconds, x->quiet && y->quiet};
   }
   return total;
 }
@@ -155,7 +158,8 @@ double median_time_ratio(const Series& numerator, const Series& denominator) {
   assert(numerator.size() == denominator.size());
   std::vector<double> values;
   for (size_t i = 0; i < numerator.size(); ++i) {
-    if (numerator[i] && denominator[i]) values.push_back(numerator[i]->seconds / denominator[i]->seconds);
+    const std::optional<Sample>&above = numerator[i], &below = denominator[i];
+    if (above && below) values.push_back(above->seconds / below->seconds);
   }
   return median(std::move(values));
 }

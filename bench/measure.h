@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Interleaved timing. Things that are to be compared are run in turn, round after round, each between two samples of a
 // yardstick (the machine's FMA rate), and only ratios within a round are trusted: the figure is the median of them.
@@ -15,7 +16,7 @@ namespace heed::bench {
 inline constexpr int kRounds = 31;
 inline constexpr double kPatienceSeconds = 6;  // how long rounds go on for quiet ones beyond the first kRounds
 
-// Where one thread does all the work, its own processor time is counted, so that the turns of other programs are not.
+// Where one thread does all the work, its own CPU time is counted, so that other programs do not count.
 enum class Clock { wall, thread };
 inline Clock clock_for(const Parallel& parallel) { return parallel.threads() == 1 ? Clock::thread : Clock::wall; }
 double now(Clock);  // seconds

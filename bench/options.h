@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every benchmark can be asked for.
+// Options that all benchmarks share.
 #include <string>
 
 namespace heed::bench {

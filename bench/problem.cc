@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/problem.h"
 
 #include <algorithm>
@@ -65,7 +66,7 @@ kernels::KvView Problem::paged(const View<float, 4>& rows, int64_t block, const 
 void Problem::lay_out(Rng& rng) {
   const auto& [B, H, Hk, T, S, D, layout, mask, keys, extra] = case_;
   View<float, 4> dq, dk, dv;
-  if (layout == Layout::packed) {  // the heads of q, k and v stand one after the other in each token
+  if (layout == Layout::packed) {  // each token holds the heads of q, then of k, then of v
     const View<float, 4> qkv = tensor({B, H + 2 * Hk, T, D}, &rng), d_qkv = tensor({B, H + 2 * Hk, T, D}, nullptr);
     q_ = qkv.slice(1, 0, H), dq = d_qkv.slice(1, 0, H);
     k_ = qkv.slice(1, H, Hk), dk = d_qkv.slice(1, H, Hk);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One case of the grid with memory, random numbers and plans: attention and its unfused twin, ready to be run.
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/report.h"
 
 #include <fmt/format.h>
@@ -65,7 +66,7 @@ Json to_json(const Figures& f) {
   return row;
 }
 
-[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+[[noreturn]] void fail(const std::string& path, const std::string& reason) {
   throw Error("--json: cannot write '" + path + "': " + reason);
 }
 
@@ -99,8 +100,8 @@ std::string to_json(const Report& report) {
 }
 
 JsonFile::JsonFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".part") {
-  if (std::filesystem::is_directory(path_)) refuse(path_, "it is a directory");
-  if (!std::ofstream(temporary_)) refuse(path_, std::strerror(errno));
+  if (std::filesystem::is_directory(path_)) fail(path_, "it is a directory");
+  if (!std::ofstream(temporary_)) fail(path_, std::strerror(errno));
 }
 
 JsonFile::~JsonFile() {
@@ -110,11 +111,11 @@ JsonFile::~JsonFile() {
 
 void JsonFile::commit(const std::string& text) {
   std::ofstream file(temporary_);
-  if (!(file << text << std::flush)) refuse(path_, std::strerror(errno));
+  if (!(file << text << std::flush)) fail(path_, std::strerror(errno));
   file.close();
   std::error_code failure;
   std::filesystem::rename(temporary_, path_, failure);
-  if (failure) refuse(path_, failure.message());
+  if (failure) fail(path_, failure.message());
 }
 
 }  // namespace heed::bench

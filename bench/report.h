@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a benchmark says: a line a row while it runs, and a JSON file in the end.
 #include <nlohmann/json_fwd.hpp>

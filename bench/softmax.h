@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Row kernels of the unfused baseline, vectorised: what a careful programmer puts between two sgemm calls.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How fast our own tanh runs over numbers that stay in L1, by all workers of a pool at once: what attention with an
 // additive score, which evaluates one for each column of each pair, is held against.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/unfused.h"
 
 #include <cblas.h>
@@ -18,11 +19,18 @@ struct Matrix {
   CBLAS_TRANSPOSE order = CblasNoTrans;
 };
 
-// c [m,n] <- a b + keep * c, where b (or a) may be read as its transpose.
-void product(int64_t m, int64_t n, int64_t inner, Matrix a, Matrix b, float keep, float* c, int64_t stride) {
-  cblas_sgemm(CblasRowMajor, a.order, b.order, static_cast<blasint>(m), static_cast<blasint>(n),
+// The result of a product: c [m,n] <- a b + beta * c, rows of c `stride` apart.
+struct Result {
+  float* data;
+  int64_t stride, m, n;
+  float beta;
+};
+
+// `inner` is the common extent of a and b, of which either may be read as its transpose.
+void product(Matrix a, Matrix b, int64_t inner, Result c) {
+  cblas_sgemm(CblasRowMajor, a.order, b.order, static_cast<blasint>(c.m), static_cast<blasint>(c.n),
               static_cast<blasint>(inner), 1.0f, a.data, static_cast<blasint>(a.stride), b.data,
-              static_cast<blasint>(b.stride), keep, c, static_cast<blasint>(stride));
+              static_cast<blasint>(b.stride), c.beta, c.data, static_cast<blasint>(c.stride));
 }
 
 // y <- a x for a [rows,columns], or its transpose: what a product with one row is, and faster than sgemm at it.
@@ -48,7 +56,7 @@ Unfused::Unfused(const UnfusedTensors& x, const kernels::Visibility& visibility,
       Dv_(x.v.shape(3)),
       parts_((parallel.threads() + B_ * Hk_ - 1) / (B_ * Hk_)),
       scale_(1.0f / std::sqrt(static_cast<float>(D_))) {
-  openblas_set_num_threads(1);  // our own pool is the one that makes threads
+  openblas_set_num_threads(1);  // threads are those of Parallel
   const int64_t at_once = parts_ == 1 ? parallel.threads() : B_ * H_;
   scratch_.reserve(static_cast<size_t>(at_once * T_ * S_) * sizeof(float));
   for (int64_t b = 0; b < B_; ++b) {
@@ -77,7 +85,7 @@ float* Unfused::scratch(const Head& head, int worker) const {
 
 float* Unfused::kept(const Head& head) const { return floats(kept_) + (head.b * H_ + head.h) * T_ * S_; }
 
-// Weights stand at [t * S + s], s counted from the first key of the tensor; columns outside [begin, end) are not
+// Weights are at [t * S + s], s counted from the first key of the tensor; columns outside [begin, end) are not
 // touched.
 void Unfused::forward_rows(const Head& head, Part rows, float* weights) {
   const int64_t n = rows.end - rows.begin, keys = head.end - head.begin;
@@ -90,7 +98,7 @@ void Unfused::forward_rows(const Head& head, Part rows, float* weights) {
   if (n == 1) {
     product(keys, D_, k, q, scores);
   } else {
-    product(n, keys, D_, {q, x_.q.stride(2)}, {k.data, k.stride, CblasTrans}, 0, scores, S_);
+    product({q, x_.q.stride(2)}, {k.data, k.stride, CblasTrans}, D_, {scores, S_, n, keys, 0});
   }
   for (int64_t t = rows.begin; t < rows.end; ++t) {
     const kernels::KeyRange seen = visibility_.row(head.b, t);
@@ -103,7 +111,7 @@ void Unfused::forward_rows(const Head& head, Part rows, float* weights) {
   if (n == 1) {
     product(keys, Dv_, {v.data, v.stride, CblasTrans}, scores, out);
   } else {
-    product(n, Dv_, keys, {scores, S_}, v, 0, out, x_.out.stride(2));
+    product({scores, S_}, v, keys, {out, x_.out.stride(2), n, Dv_, 0});
   }
 }
 
@@ -130,8 +138,8 @@ void Unfused::backward_rows(const Head& head, Part rows, const float* weights, f
   const int64_t n = rows.end - rows.begin, keys = head.end - head.begin;
   if (n == 0) return;
   float* ds = d_scores + rows.begin * S_ + head.begin;
-  product(n, keys, Dv_, {x_.d_out.at(head.b, head.h, rows.begin), x_.d_out.stride(2)},
-          {x_.v.at(head.b, head.k, head.begin), x_.v.stride(2), CblasTrans}, 0, ds, S_);
+  product({x_.d_out.at(head.b, head.h, rows.begin), x_.d_out.stride(2)},
+          {x_.v.at(head.b, head.k, head.begin), x_.v.stride(2), CblasTrans}, Dv_, {ds, S_, n, keys, 0});
   for (int64_t t = rows.begin; t < rows.end; ++t) {
     const kernels::KeyRange seen = visibility_.row(head.b, t);
     float* row = d_scores + t * S_;
@@ -140,18 +148,18 @@ void Unfused::backward_rows(const Head& head, Part rows, const float* weights, f
     std::fill(row + last, row + head.end, 0.0f);
     if (!seen.empty()) softmax_backward_row(weights + t * S_ + first, row + first, last - first, scale_);
   }
-  product(n, D_, keys, {ds, S_}, {x_.k.at(head.b, head.k, head.begin), x_.k.stride(2)}, 1,
-          x_.dq.at(head.b, head.h, rows.begin), x_.dq.stride(2));
+  product({ds, S_}, {x_.k.at(head.b, head.k, head.begin), x_.k.stride(2)}, keys,
+          {x_.dq.at(head.b, head.h, rows.begin), x_.dq.stride(2), n, D_, 1});
 }
 
 // dK += dS^T Q, dV += P^T dO
 void Unfused::backward_keys(const Head& head, Part keys, const float* weights, const float* d_scores) {
   const int64_t begin = std::max(keys.begin, head.begin), n = std::min(keys.end, head.end) - begin;
   if (n <= 0) return;
-  product(n, D_, T_, {d_scores + begin, S_, CblasTrans}, {x_.q.at(head.b, head.h), x_.q.stride(2)}, 1,
-          x_.dk.at(head.b, head.k, begin), x_.dk.stride(2));
-  product(n, Dv_, T_, {weights + begin, S_, CblasTrans}, {x_.d_out.at(head.b, head.h), x_.d_out.stride(2)}, 1,
-          x_.dv.at(head.b, head.k, begin), x_.dv.stride(2));
+  product({d_scores + begin, S_, CblasTrans}, {x_.q.at(head.b, head.h), x_.q.stride(2)}, T_,
+          {x_.dk.at(head.b, head.k, begin), x_.dk.stride(2), n, D_, 1});
+  product({weights + begin, S_, CblasTrans}, {x_.d_out.at(head.b, head.h), x_.d_out.stride(2)}, T_,
+          {x_.dv.at(head.b, head.k, begin), x_.dv.stride(2), n, Dv_, 1});
 }
 
 void Unfused::backward() {
@@ -159,7 +167,7 @@ void Unfused::backward() {
   const auto query_head = [&](int64_t key_head, int64_t i) {
     return head(key_head / Hk_, (key_head % Hk_) * group + i);
   };
-  if (parts_ == 1) {  // a task adds to the gradients of one key head, so no two tasks meet
+  if (parts_ == 1) {  // a task adds to the gradients of one key head, so no two tasks write to the same rows
     parallel_.for_each(B_ * Hk_, [&](int64_t key_head, int worker) {
       for (int64_t i = 0; i < group; ++i) {
         const Head one = query_head(key_head, i);

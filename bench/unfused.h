@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What fused attention is compared with: sgemm, a vectorised softmax, sgemm, with the T x S weights stored. The
 // products are OpenBLAS's, over every key that some query may see; the softmax is over the visible ones. No
@@ -16,7 +17,7 @@ struct UnfusedTensors {
   View<const float, 4> q, k, v;  // [B,Hq,T,D]  [B,Hk,S,D]  [B,Hk,S,Dv]
   View<float, 4> out;            // [B,Hq,T,Dv], overwritten
   View<const float, 4> d_out;    // [B,Hq,T,Dv]
-  View<float, 4> dq, dk, dv;     // added to
+  View<float, 4> dq, dk, dv;     // accumulated into
 };
 
 class Unfused {
@@ -35,7 +36,7 @@ class Unfused {
     int64_t b, h, k;     // batch, query head, key head
     int64_t begin, end;  // keys that some query of the batch sees
   };
-  // Rows or keys of one head that one task works on.
+  // Queries or keys of one head that one task works on.
   struct Part {
     int64_t begin, end;
   };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The baseline has to be right before it is worth being faster than: against the twin, within the same error bounds.
 #include "bench/unfused.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a command line asks for: parsing sets it, and it is run once the whole line has been understood. And what is
 // thrown where the line itself is wrong.

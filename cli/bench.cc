@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/bench.h"
 
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "bench/attention.h"
+#include "bench/generate.h"
 #include "bench/layers.h"
+#include "bench/translate.h"
 #include "cli/flags.h"
 
 namespace heed::cli {
@@ -46,7 +49,95 @@ Each figure is the median of at least 30 ratios, taken round by round to the FMA
 weights, measured with the same threads. '% limit' is of whichever of the two is the slower: no kernel can pass 100.
 One matrix of weights, run again and again, lies in the caches; '32 in turn' are read from memory.)";
 
-// The flags that every benchmark has.
+constexpr const char* kTranslateHelp =
+    R"(Times translation: output tokens a second, greedy and by beam search, for each size of batch.
+
+Every round translates the same sentences once for each row of the table, row after row; the first round is not counted,
+and the figure is the median of the others, by the wall clock. Tokens are those of the best hypothesis of each sentence,
+without its end. With --data, the first --sentences lines of a file; without, sentences of heed's own grammar where the
+model knows all of their words, and otherwise random ids, 8 to 24 a sentence, of a fixed seed. Also said: the time to
+open the folder, once, and the most memory that the process held.
+
+Without --model, the parameters of --preset are random, of a fixed seed, and every output is forced to 24 tokens (or
+--length): speed can be measured with no training at all. Memory then counts gradients, too. With --ids, the JSON file
+has the ids of sources and outputs, so that another program can be given the same. Examples:
+
+  heed bench translate --preset transformer-base --threads 1
+  heed bench translate --model model --data test.tsv --beam 1,4 --batch 1,32 --json translate.json)";
+
+constexpr const char* kGenerateHelp =
+    R"(Times a language model: its prompt in one pass, and the tokens after it one by one, at several lengths.
+
+A prompt of each length, random ids of a fixed seed, is read in one pass ('prompt': tokens a second); then --steps
+tokens follow, each of them the likeliest, with the keys and values of all before them in the cache ('steps': tokens a
+second, and the time for one step of the whole batch). So one sees how the time for a token grows with the
+length before it. The end of the text is a token like others here. Each row is the median over --rounds, by the wall
+clock, after one round that is not counted. Also said: the time to open the folder, once, and the most memory that the
+process held. Without --model, the parameters of --preset are random, of a fixed seed; memory then counts gradients,
+too. Examples:
+
+  heed bench generate --preset lm-small --length 16,128,512,960 --batch 1,8
+  heed bench generate --model model --threads 2 --json generate.json)";
+
+// Which model: a folder, or a preset with random parameters.
+void add_subject(CLI::App* command, bench::SubjectOptions& subject, std::string& json, int& threads) {
+  command->add_option("--model", subject.model, "Folder of the model; without: random parameters")->type_name("DIR");
+  command->add_option("--json", json, "Write the figures to this file, too")->type_name("FILE");
+  add_threads(*command, threads);
+}
+
+void add_numbers(CLI::App* command, const char* flag, std::vector<int64_t>& numbers, const char* help) {
+  command->add_option(flag, numbers, help)->delimiter(',')->type_name("N,...")->capture_default_str();
+}
+
+// The fields of both structs, as flags.
+template <class Options>
+io::ShowFields fields_of(Options& options) {
+  return [&options](FieldVisitor& visitor) {
+    visit_fields(options.subject, visitor);
+    visit_fields(options, visitor);
+  };
+}
+
+template <class Options>
+struct DecodingCommand {
+  Options options;
+  Flags flags;
+};
+
+void add_translate_bench(CLI::App* bench, Action& action) {
+  CLI::App* app = bench->add_subcommand("translate", kTranslateHelp);
+  auto command = std::make_shared<DecodingCommand<bench::TranslateBenchOptions>>();
+  add_subject(app, command->options.subject, command->options.json, command->options.threads);
+  app->add_option("--data", command->options.data, "Sentences, one a line; what follows a tab is not read")
+      ->type_name("FILE");
+  add_numbers(app, "--beam", command->options.beams, "Hypotheses kept; 1: greedy");
+  add_numbers(app, "--batch", command->options.batches, "Sentences that are worked on together");
+  command->flags.add(*app, fields_of(command->options));
+  app->callback([command, &action] {
+    action = [command] {
+      command->flags.apply(fields_of(command->options));
+      bench::bench_translate(command->options);
+    };
+  });
+}
+
+void add_generate_bench(CLI::App* bench, Action& action) {
+  CLI::App* app = bench->add_subcommand("generate", kGenerateHelp);
+  auto command = std::make_shared<DecodingCommand<bench::GenerateBenchOptions>>();
+  add_subject(app, command->options.subject, command->options.json, command->options.threads);
+  add_numbers(app, "--length", command->options.lengths, "Tokens of the prompt");
+  add_numbers(app, "--batch", command->options.batches, "Prompts that are worked on together");
+  command->flags.add(*app, fields_of(command->options));
+  app->callback([command, &action] {
+    action = [command] {
+      command->flags.apply(fields_of(command->options));
+      bench::bench_generate(command->options);
+    };
+  });
+}
+
+// The flags that every benchmark of kernels has.
 void add_flags(CLI::App* command, bench::BenchOptions& options, const std::string& example) {
   command->add_option("--json", options.json, "Write the figures to this file, too")->type_name("FILE");
   command
@@ -73,6 +164,8 @@ void add_bench(CLI::App& heed, Action& action) {
   auto layers_options = std::make_shared<bench::BenchOptions>();
   add_flags(layers, *layers_options, "linear forward M=8");
   layers->callback([layers_options, &action] { action = [layers_options] { bench::bench_layers(*layers_options); }; });
+  add_translate_bench(bench, action);
+  add_generate_bench(bench, action);
 }
 
 }  // namespace heed::cli

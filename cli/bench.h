@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // `heed bench`: benchmarks of what this build can do on this machine.
 #include <CLI/App.hpp>

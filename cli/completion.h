@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // heed completion: scripts that let a shell finish commands, flags and their values.
 #include "cli/action.h"

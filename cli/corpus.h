@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // `heed corpus`: sentences of the built-in English-Spanish grammar.
 #include <CLI/App.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/embed.h"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <memory>
 
 #include "cli/flags.h"
+#include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
 #include "heed/decode/embed.h"
@@ -17,18 +19,19 @@ constexpr const char* kHelp =
     R"(Writes a vector for each line of text: the states of a model's encoder, pooled.
 
 Each line of the files, or of standard input, gives a line of numbers with spaces between them. Any model will do; of a
-language model it is its own states. Example:
+language model it is its own states. An empty line gives the vector of a sentence that ends at once. A line that is no
+UTF-8, or longer than the model can take, is an error with its number, after those before it; with --skip-bad it becomes
+an empty line. Example:
 
   echo "The cat sleeps." | heed embed --model model --normalize)";
-
-constexpr size_t kLines = 256;  // read at a time at most
 
 struct Command {
   decode::EmbedOptions options;
   Flags flags;
+  LineInput input;
   std::string folder;
-  std::vector<std::string> files;
   int threads = 0;
+  bool json = false;
 
   io::ShowFields fields() {
     return [this](FieldVisitor& visitor) { visit_fields(options, visitor); };
@@ -37,13 +40,15 @@ struct Command {
   void run() {
     flags.apply(fields());
     const decode::Embedder embedder(open_engine(folder, threads));
-    const auto check = [&](const std::string& line) { embedder.engine().text_model().encode(line); };
-    for_each_chunk(files, kLines, check, [&](const Lines& lines) {
-      InOrder output;
-      embedder.embed(lines, options, [&](size_t item, const decode::Embedding& found) {
-        output.add(item, fmt::format("{}\n", fmt::join(found.vector, " ")));
+    const auto embed = [&](const Chunk& chunk, const Answer& answer) {
+      embedder.embed(chunk.lines, options, [&](size_t i, const decode::Embedding& found) {
+        answer(i, json ? json_line({{"text", chunk.lines[i]}, {"vector", found.vector}})
+                       : fmt::format("{}\n", fmt::join(found.vector, " ")));
       });
-    });
+    };
+    for_each_line(input, {.check = [&](const std::string& line) { embedder.engine().text_model().encode(line); },
+                          .run = embed,
+                          .skipped = [&](const std::string& error) { return json ? json_error(error) : "\n"; }});
   }
 };
 
@@ -53,7 +58,8 @@ void add_embed(CLI::App& heed, Action& action) {
   CLI::App* app = heed.add_subcommand("embed", kHelp);
   auto command = std::make_shared<Command>();
   app->add_option("--model", command->folder, "Folder of the model")->type_name("DIR");
-  app->add_option("files", command->files, "Files to embed; none: standard input")->type_name("FILE");
+  command->input.add_flags(*app, "embed");
+  app->add_flag("--json", command->json, "Write a JSON object for each line: its text and its vector");
   add_threads(*app, command->threads);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });

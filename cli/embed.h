@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // heed embed: text in, vectors out.
 #include "cli/action.h"

@@ -1,19 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/evaluate.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "cli/flags.h"
+#include "cli/json.h"
+#include "cli/lines.h"
 #include "cli/open.h"
 #include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/search_flags.h"
 #include "heed/analysis/weights.h"
+#include "heed/base/count.h"
 #include "heed/base/error.h"
+#include "heed/base/file.h"
 #include "heed/evaluate/evaluate.h"
 #include "heed/folder/model_folder.h"
 #include "heed/grammar/files.h"
@@ -23,8 +30,6 @@
 namespace heed::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr const char* kHelp =
     R"(Measures a model on pairs that it has not learnt from (TSV, as heed train reads it).
 
@@ -32,25 +37,37 @@ Of what the model writes: BLEU and chrF as sacreBLEU computes them, and how many
 letter. Of the references, given to the model word by word: perplexity, and how many tokens it would have chosen. Where
 gold alignments stand beside the TSV file (.align, as heed corpus --split writes them) or are named, also the alignment
 error rate of its cross-attention. A language model has perplexity and token accuracy alone, a tagger the share of
-right tags.
+right tags. An unknown token (<unk>) of a reference is never chosen rightly, but counts in perplexity as any other, so
+that their rate is told beside it.
+
+--hypotheses-out writes what the model wrote: a line for each line of --data, empty where that is empty or too long.
+--hypotheses measures such a file, or anybody's output, without a model: against the targets of --data, or the lines of
+--references.
 
 --pronouns says how often a pronoun's translation has the gender of the noun that it stands for, and for each head of
 the encoder, how often the noun it looks at most is that noun, from the pronoun and from the word whose translation
-shows the gender. It needs .align, .referents and .tags beside the TSV file. --head-off shows what a head is good for: the same numbers without it. Example:
+shows the gender. It needs .align, .referents and .tags beside the TSV file. --head-off shows what a head is good for:
+the same numbers without it. Examples:
 
-  heed evaluate --model model --data corpus/test.tsv --beam 4 --by-length --pronouns)";
+  heed evaluate --model model --data corpus/test.tsv --beam 4 --by-length --pronouns
+  heed evaluate --hypotheses theirs.txt --references reference.txt)";
 
 Json json_of(const evaluate::Scores& scores) {
-  Json json{{"sentences", scores.sentences}, {"tokens", scores.tokens}};
+  Json json{{"sentences", scores.sentences}};
+  if (scores.tokens > 0) json["tokens"] = scores.tokens;
   const auto add = [&](const char* name, const std::optional<double>& value) {
     if (value) json[name] = *value;
   };
   add("bleu", scores.bleu);
   add("chrf", scores.chrf);
   add("exact_match", scores.exact);
-  json["token_accuracy"] = scores.accuracy;
-  json["perplexity"] = scores.perplexity;
+  if (scores.tokens > 0) {  // else no model has read the references
+    json["token_accuracy"] = scores.accuracy;
+    json["perplexity"] = scores.perplexity;
+  }
   add("alignment_error_rate", scores.alignment_error);
+  if (scores.unknown.source.tokens > 0) json["unknown_source"] = scores.unknown.source.rate();
+  json["unknown_target"] = scores.unknown.target.rate();
   return json;
 }
 
@@ -58,8 +75,10 @@ std::string row(const std::string& name, const evaluate::Scores& s) {
   const auto cell = [](const std::optional<double>& value, double factor) {
     return value ? fmt::format("{:>8.2f}", factor * *value) : fmt::format("{:>8}", "-");
   };
-  return fmt::format("{:<9} {:>9} {} {} {} {:>8.2f} {:>10.3f} {}\n", name, s.sentences, cell(s.bleu, 1),
-                     cell(s.chrf, 1), cell(s.exact, 100), 100 * s.accuracy, s.perplexity, cell(s.alignment_error, 100));
+  const bool read = s.tokens > 0;  // the references, by a model
+  return fmt::format("{:<9} {:>9} {} {} {} {} {:>10} {}\n", name, s.sentences, cell(s.bleu, 1), cell(s.chrf, 1),
+                     cell(s.exact, 100), cell(read ? std::optional(s.accuracy) : std::nullopt, 100),
+                     read ? fmt::format("{:.3f}", s.perplexity) : "-", cell(s.alignment_error, 100));
 }
 
 double percent(int64_t part, int64_t all) {
@@ -70,7 +89,7 @@ struct Command {
   evaluate::EvaluateOptions options;
   analysis::AlignOptions align;
   Flags flags;
-  std::string folder, data, alignments, head_off;
+  std::string folder, data, alignments, head_off, hypotheses, hypotheses_out, references;
   int threads = 0;
   bool json = false, lengths = false, pronouns = false;
 
@@ -84,30 +103,100 @@ struct Command {
 
   void run() {
     flags.apply(fields());
+    settle_search(flags, options.translation.search);
+    data = file_to_open(data);
+    if (!hypotheses.empty()) return run_without_model();
+    if (!references.empty()) throw UsageError("heed: --references came without --hypotheses, expected both");
     const decode::Engine engine = open_engine(folder, threads);
     if (data.empty()) throw UsageError("heed: --data is missing, expected a TSV file of pairs");
     read(engine.model());
+    // Opened before the work is done: a name that cannot be written to is known at once.
+    std::optional<AtomicFile> output;
+    if (!hypotheses_out.empty()) output.emplace(hypotheses_out);
     if (!head_off.empty()) switch_ = analysis::HeadSwitch(head_off);
     options.translation.call.observer = &switch_;
     options.translation.align = align;
-    options.progress = [this](int64_t done) { show_progress(done); };
+    std::optional<Progress> progress;
+    if (!json) progress.emplace("pairs", std::ssize(corpus_.pairs));
+    options.progress = [&](int64_t done) {
+      if (progress) progress->show(done);
+    };
     const evaluate::TestSet set(corpus_, engine.text_model().tokenizers(), engine.text_model().task(),
                                 engine.model().max_length(), data);
     const auto judged = evaluate::judge(engine, set, options);
     switch_.check_found();
+    progress.reset();
+    if (output) write_hypotheses(judged, *output);
     if (engine.text_model().task() == models::Task::tag) return report_tags(judged);
-    Json result = json_of(evaluate::scores_of(judged, corpus_, gold_));
-    result["left_out"] = set.left_out();
-    if (!json) print_table(judged, set.left_out());
-    if (lengths) result["by_length"] = by_length(judged);
+    Json result = report(judged, set.left_out());
     if (pronouns) result["pronouns"] = report_pronouns(engine, judged);
     if (json) print("{}\n", result.dump(2));
   }
 
  private:
+  // Somebody's output, which is all there is.
+  void run_without_model() {
+    for (const auto& [flag, came] : {std::pair{"--model", !folder.empty()},
+                                     {"--hypotheses-out", !hypotheses_out.empty()},
+                                     {"--pronouns", pronouns},
+                                     {"--alignments", !alignments.empty()},
+                                     {"--head-off", !head_off.empty()}}) {
+      if (came) throw UsageError(fmt::format("heed: {} and --hypotheses came, expected one of them", flag));
+    }
+    if (data.empty() == references.empty()) {
+      throw UsageError(data.empty() ? "heed: --hypotheses came alone, expected --data or --references to compare with"
+                                    : "heed: --data and --references came, expected one of them");
+    }
+    const Lines found = read_lines(hypotheses);
+    read_references();
+    if (std::ssize(found) != corpus_.report.lines) {
+      throw Error(fmt::format("{}: has {} lines, expected {} as {} has", hypotheses, found.size(), corpus_.report.lines,
+                              data.empty() ? references : data));
+    }
+    std::vector<evaluate::Judged> judged;
+    judged.reserve(corpus_.pairs.size());
+    for (const text::Pair& pair : corpus_.pairs) {
+      judged.push_back({.pair = std::ssize(judged), .translation = found[static_cast<size_t>(pair.line - 1)]});
+    }
+    const Json result = report(judged, 0);
+    if (json) print("{}\n", result.dump(2));
+  }
+
+  void read_references() {
+    if (!data.empty()) {
+      corpus_ = text::read_tsv(data);
+      return;
+    }
+    for (std::string& line : read_lines(references)) {
+      corpus_.pairs.push_back({.source = "", .target = std::move(line), .line = ++corpus_.report.lines});
+    }
+    if (corpus_.pairs.empty()) throw Error(references + ": is empty, expected a reference on each line");
+  }
+
+  // A line for each line of the data, also where that was left out.
+  void write_hypotheses(const std::vector<evaluate::Judged>& judged, AtomicFile& file) const {
+    Lines lines(static_cast<size_t>(corpus_.report.lines));
+    for (const evaluate::Judged& one : judged) {
+      const text::Pair& pair = corpus_.pairs[static_cast<size_t>(one.pair)];
+      lines[static_cast<size_t>(pair.line - 1)] = one.translation.value_or("");
+    }
+    std::string text;
+    for (const std::string& line : lines) text += line + "\n";
+    file.append(std::as_bytes(std::span(text)));
+    file.commit();
+  }
+
+  Json report(const std::vector<evaluate::Judged>& judged, int64_t left_out) const {
+    Json result = json_of(evaluate::scores_of(judged, corpus_, gold_));
+    result["left_out"] = left_out;
+    if (!json) print_table(judged, left_out);
+    if (lengths) result["by_length"] = by_length(judged);
+    return result;
+  }
+
   void read(const models::Model& model) {
     const models::Task task = model.task();
-    if (task != models::Task::translate && (pronouns || !alignments.empty())) {
+    if (task != models::Task::translate && (pronouns || !alignments.empty() || !hypotheses_out.empty())) {
       throw Error(fmt::format("{}: is {}, which has no translations to look at", folder, data::describe_task(task)));
     }
     train::RunOptions trained;  // the usual columns where the folder does not tell
@@ -126,26 +215,26 @@ struct Command {
       const Json result{{"sentences", scores.sentences},
                         {"tokens", scores.tokens},
                         {"right", scores.correct},
+                        {"unknown_source", scores.unknown.source.rate()},
+                        {"unknown_target", scores.unknown.target.rate()},
                         {"whole_sentences", scores.whole}};
       return print("{}\n", result.dump(2));
     }
     print("{} sentences, {} words: {:.2f} % of the tags are right, and all of them in {:.2f} % of the sentences\n",
           scores.sentences, scores.tokens, percent(scores.correct, scores.tokens),
           percent(scores.whole, scores.sentences));
-  }
-
-  void show_progress(int64_t done) const {
-    if (json || isatty(STDERR_FILENO) == 0) return;
-    fmt::print(stderr, "\r\x1b[K{} of {} pairs", done, corpus_.pairs.size());
-    if (done == std::ssize(corpus_.pairs)) fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
+    print("{}\n", describe(scores.unknown));
   }
 
   void print_table(const std::vector<evaluate::Judged>& judged, int64_t left_out) const {
-    if (left_out > 0) print("{} pairs are longer than the model can take, and left out\n", left_out);
+    const evaluate::Scores all = evaluate::scores_of(judged, corpus_, gold_);
+    if (left_out > 0) {
+      print("{} longer than the model can take, and left out\n", counted(left_out, "pair is", "pairs are"));
+    }
+    print("{}\n", describe(all.unknown));
     print("{:<9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>10} {:>8}\n", "words", "sentences", "BLEU", "chrF", "exact %",
           "token %", "perplexity", "AER %");
-    print("{}", row("all", evaluate::scores_of(judged, corpus_, gold_)));
+    print("{}", row("all", all));
   }
 
   Json by_length(const std::vector<evaluate::Judged>& judged) const {
@@ -215,7 +304,14 @@ void add_evaluate(CLI::App& heed, Action& action) {
   CLI::App* app = heed.add_subcommand("evaluate", kHelp);
   auto command = std::make_shared<Command>();
   app->add_option("--model", command->folder, "Folder of the model")->type_name("DIR");
-  app->add_option("--data", command->data, "Pairs to measure with: TSV")->type_name("FILE");
+  app->add_option("--data", command->data, "Pairs to measure with: TSV; - is standard input")->type_name("FILE");
+  app->add_option("--hypotheses-out", command->hypotheses_out, "Write what the model writes to this file, a line each")
+      ->type_name("FILE");
+  app->add_option("--hypotheses", command->hypotheses,
+                  "Measure this output instead of a model's, a line for each of --data")
+      ->type_name("FILE");
+  app->add_option("--references", command->references, "Lines to compare --hypotheses with, in place of --data")
+      ->type_name("FILE");
   app->add_option("--alignments", command->alignments, "Gold alignments, line by line; by default .align beside --data")
       ->type_name("FILE");
   app->add_option("--head-off", command->head_off, "Switch one head off: encoder.0.self.2")->type_name("LAYER.HEAD");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // heed evaluate: how good a trained model is on a file of pairs.
 #include "cli/action.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Runs the binary and looks at what it says. A refusal, with its exit code, is one line on standard error.
 execute_process(COMMAND ${HEED} ${ARGS} OUTPUT_VARIABLE out ERROR_VARIABLE err RESULT_VARIABLE code)
 if(CODE STREQUAL "")

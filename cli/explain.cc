@@ -1,19 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/explain.h"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iostream>
 #include <memory>
 #include <numeric>
 
 #include "cli/flags.h"
+#include "cli/json.h"
+#include "cli/lines.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "heed/analysis/explain.h"
 #include "heed/base/error.h"
 #include "heed/decode/translate.h"
+#include "heed/text/lines.h"
+#include "heed/text/utf8.h"
 
 namespace heed::cli {
 namespace {
@@ -23,7 +27,10 @@ constexpr const char* kHelp =
 
 For each word of the translation: the words of the source that it looked at when it chose that word (cross-attention).
 With --word, what that word of the source looks at in each head of the encoder; with --head too, in that head alone, as
-bars. Sentences come from the command line, or from standard input, a line each. Examples:
+bars. Sentences come from the command line, or from standard input, a line each (none, or -).
+
+--json writes an object for each sentence: source and translation, source_words, and looks: a word of the translation, or
+with --word a layer and a head, with the weights of all words of the source, and of the end of the sentence. Examples:
 
   heed explain --model model "The animal didn't cross the street because it was too tired."
   heed explain --model model --word it --head encoder.1.self.0 "The boy bought the apple and ate it.")";
@@ -39,6 +46,12 @@ std::string padded(const std::string& text, size_t width) {
   return text + std::string(taken < width ? width - taken : 0, ' ');
 }
 
+std::string check_top(const std::string& text) {
+  int64_t n = 0;
+  if (CLI::detail::lexical_cast(text, n) && n >= 1 && n <= 1000) return "";
+  return "'" + text + "' is not a number of words, expected 1 to 1000";
+}
+
 struct Command {
   analysis::AlignOptions align;
   Flags flags;
@@ -46,6 +59,7 @@ struct Command {
   std::vector<std::string> sentences;
   int64_t top = 3;
   int threads = 0;
+  bool json = false;
 
   io::ShowFields fields() {
     return [this](FieldVisitor& visitor) { visit_fields(align, visitor); };
@@ -53,27 +67,78 @@ struct Command {
 
   void run() {
     flags.apply(fields());
-    if (!head.empty() && word.empty()) throw Error("--head came without --word, expected the word that looks");
+    if (!head.empty() && word.empty())
+      throw UsageError("heed: --head came without --word, expected the word that looks");
     const decode::Translator translator(open_engine(folder, threads, models::Task::translate));
+    if (sentences.empty() || sentences == Lines{"-"}) return explain_input(translator);
     for (const std::string& sentence : sentences) explain(translator, sentence);
-    if (!sentences.empty()) return;
-    for (std::string line; std::getline(std::cin, line);) {
-      if (!line.empty()) explain(translator, line);
-    }
   }
 
  private:
+  void explain_input(const decode::Translator& translator) const {
+    text::LineReader reader("-");
+    for (Lines lines = reader.next(1); !lines.empty(); lines = reader.next(1)) {
+      try {
+        text::check_utf8(lines[0], "line");
+        if (text::squeeze_spaces(lines[0]).empty()) continue;
+        explain(translator, lines[0]);
+      } catch (const Error& error) {
+        throw Error(reader.place(0) + ": " + error.what());
+      }
+    }
+  }
+
   void explain(const decode::Translator& translator, const std::string& sentence) const {
     const decode::Engine& engine = translator.engine();
     decode::InferencePass pass(engine, {});
     const decode::Translation translation = translator.translate(sentence);
-    print("{}\n{}\n\n", sentence, translation.text);
+    Json result{{"source", sentence}, {"translation", translation.text}};
+    if (!json) print("{}\n{}\n\n", sentence, translation.text);
     if (word.empty()) {
-      print_target(analysis::explain_target(pass, engine.text_model(), sentence, translation.tokens, align));
+      const auto seen = analysis::explain_target(pass, engine.text_model(), sentence, translation.tokens, align);
+      json ? add_target(result, seen) : print_target(seen);
     } else {
-      print_word(analysis::explain_source(pass, engine.text_model(), sentence, word));
+      analysis::SourceExplanation seen = analysis::explain_source(pass, engine.text_model(), sentence, word);
+      if (!head.empty()) seen.heads = {chosen_head(seen)};
+      json ? add_word(result, seen) : print_word(seen);
     }
-    print("\n");
+    json ? write_output(json_line(result)) : print("\n");
+    flush_output();
+  }
+
+  static std::string full_name(const analysis::HeadLook& one) { return fmt::format("{}.{}", one.layer, one.head); }
+
+  analysis::HeadLook chosen_head(const analysis::SourceExplanation& seen) const {
+    for (const analysis::HeadLook& one : seen.heads) {
+      if (full_name(one) == head) return one;
+    }
+    throw Error("--head is '" + head + "', expected " + full_name(seen.heads.front()) + " to " +
+                full_name(seen.heads.back()));
+  }
+
+  // The last of a look is the end of the sentence.
+  static void add_look(Json& to, const analysis::Look& look) {
+    to["weights"] = std::vector<double>(look.begin(), look.end() - 1);
+    to["end"] = look.back();
+  }
+
+  static void add_target(Json& result, const analysis::TargetExplanation& seen) {
+    result["source_words"] = seen.source;
+    Json& looks = result["looks"] = Json::array();
+    for (size_t i = 0; i < seen.target.size(); ++i) {
+      Json& look = looks.emplace_back(Json{{"word", seen.target[i]}});
+      add_look(look, seen.looks[i]);
+    }
+  }
+
+  void add_word(Json& result, const analysis::SourceExplanation& seen) const {
+    result["source_words"] = seen.words;
+    result["word"] = word;
+    Json& looks = result["looks"] = Json::array();
+    for (const analysis::HeadLook& one : seen.heads) {
+      Json& look = looks.emplace_back(Json{{"layer", one.layer}, {"head", one.head}});
+      add_look(look, one.look);
+    }
   }
 
   static std::string name_of(const std::vector<std::string>& words, size_t i) {
@@ -102,24 +167,18 @@ struct Command {
 
   void print_word(const analysis::SourceExplanation& seen) const {
     const auto& [words, looks] = seen;
-    const auto full_name = [](const analysis::HeadLook& one) { return fmt::format("{}.{}", one.layer, one.head); };
     if (head.empty()) {
       print("'{}' looks at\n", word);
       for (const analysis::HeadLook& one : looks) print("  {}  {}\n", full_name(one), strongest(words, one.look));
       return;
     }
-    const auto chosen =
-        std::find_if(looks.begin(), looks.end(), [&](const analysis::HeadLook& one) { return full_name(one) == head; });
-    if (chosen == looks.end()) {
-      throw Error("--head is '" + head + "', expected " + full_name(looks.front()) + " to " + full_name(looks.back()));
-    }
+    const analysis::Look& look = looks.front().look;
     print("'{}' looks at ({})\n", word, head);
     size_t width = 0;
-    for (size_t i = 0; i < chosen->look.size(); ++i) width = std::max(width, columns(name_of(words, i)));
-    for (size_t i = 0; i < chosen->look.size(); ++i) {
-      const auto bar = static_cast<size_t>(chosen->look[i] * kBar + 0.5);
-      print("  {}  {:.2f}{}{}\n", padded(name_of(words, i), width), chosen->look[i], bar ? "  " : "",
-            std::string(bar, '#'));
+    for (size_t i = 0; i < look.size(); ++i) width = std::max(width, columns(name_of(words, i)));
+    for (size_t i = 0; i < look.size(); ++i) {
+      const auto bar = static_cast<size_t>(look[i] * kBar + 0.5);
+      print("  {}  {:.2f}{}{}\n", padded(name_of(words, i), width), look[i], bar ? "  " : "", std::string(bar, '#'));
     }
   }
 };
@@ -134,10 +193,11 @@ void add_explain(CLI::App& heed, Action& action) {
   app->add_option("--head", command->head, "One head of the encoder: encoder.1.self.0")->type_name("LAYER.HEAD");
   app->add_option("--top", command->top, "Words to show of each look")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1000}))
+      ->check(CLI::Validator(check_top, ""))
       ->capture_default_str();
+  app->add_flag("--json", command->json, "Write a JSON object for each sentence");
   add_threads(*app, command->threads);
-  app->add_option("sentences", command->sentences, "Sentences; none: standard input")->type_name("TEXT");
+  app->add_option("sentences", command->sentences, "Sentences; none, or -: standard input")->type_name("TEXT");
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

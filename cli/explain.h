@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // heed explain: what a model looks at while it translates a sentence.
 #include "cli/action.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Kernels of OpenBLAS that fit the processor: see heed/kernels/product_blas.h.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/flags.h"
 
 #include <CLI/CLI.hpp>
@@ -21,10 +22,14 @@ class Adder final : public FieldVisitor {
  public:
   Adder(CLI::App& app, std::map<std::string, std::string>& values) : app_(app), values_(values) {}
   void field(const FieldInfo& info, int64_t& value) override {
-    add(info, "N" + to_string(info.range), shortest(value));
+    add_filled(info, "N" + to_string(info.range), shortest(value));
   }
-  void field(const FieldInfo& info, float& value) override { add(info, "X" + to_string(info.range), shortest(value)); }
-  void field(const FieldInfo& info, double& value) override { add(info, "X" + to_string(info.range), shortest(value)); }
+  void field(const FieldInfo& info, float& value) override {
+    add_filled(info, "X" + to_string(info.range), shortest(value));
+  }
+  void field(const FieldInfo& info, double& value) override {
+    add_filled(info, "X" + to_string(info.range), shortest(value));
+  }
   // --sample, or --sample=false.
   void field(const FieldInfo& info, bool& value) override {
     const std::string flag = flag_of(info);
@@ -34,15 +39,20 @@ class Adder final : public FieldVisitor {
   void field(const FieldInfo& info, Choice& value) override {
     std::string names;
     for (std::string_view name : value.names) names += (names.empty() ? "" : "|") + std::string(name);
-    add(info, names, std::string(value.names[value.chosen]));
+    add_filled(info, names, std::string(value.names[value.chosen]));
   }
   void begin_struct(const FieldInfo&) override {}
   void end_struct() override {}
 
  private:
-  void add(const FieldInfo& info, const std::string& type, const std::string& usual) {
+  CLI::Option* add(const FieldInfo& info, const std::string& type, const std::string& usual) {
     const std::string flag = flag_of(info);
-    app_.add_option(flag, values_[flag], std::string(info.help))->type_name(type)->default_str(usual);
+    return app_.add_option(flag, values_[flag], std::string(info.help))->type_name(type)->default_str(usual);
+  }
+  // Not with an empty value, as an unset variable of the shell gives: it would be the default without a word.
+  void add_filled(const FieldInfo& info, const std::string& type, const std::string& usual) {
+    const auto check = [type](const std::string& text) { return text.empty() ? "is empty, expected " + type : ""; };
+    add(info, type, usual)->check(CLI::Validator(check, ""));
   }
   CLI::App& app_;
   std::map<std::string, std::string>& values_;
@@ -123,6 +133,11 @@ std::vector<std::string> Flags::given() const {
     if (!value.empty()) flags.push_back(flag);
   }
   return flags;
+}
+
+bool Flags::has(const std::string& flag) const {
+  const auto found = values_.find(flag);
+  return found != values_.end() && !found->second.empty();
 }
 
 void Flags::apply(const io::ShowFields& fields) const {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Flags from the one list of an option struct's fields (heed/base/describe.h): --batch-tokens, and for a field of a
 // struct inside, its own name: --rate. A value that does not fit is refused with what was expected.
@@ -26,6 +27,7 @@ class Flags {
   void apply(const io::ShowFields& fields) const;
   // The flags that came: "--rate".
   std::vector<std::string> given() const;
+  bool has(const std::string& flag) const;  // it came
 
  private:
   std::map<std::string, std::string> values_;  // by flag; empty: did not come

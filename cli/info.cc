@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/info.h"
 
 #include <fmt/format.h>
@@ -148,9 +149,17 @@ void add_info(CLI::App& heed, Action& action) {
   CLI::App* app = heed.add_subcommand("info", kHelp);
   auto folder = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
+  auto named = std::make_shared<std::string>();
   app->add_option("folder", *folder, "Folder of the model")->type_name("DIR");
+  app->add_option("--model", *named, "The same, as other commands have it")->type_name("DIR");
   app->add_flag("--json", *json, "One JSON object on standard output");
-  app->callback([folder, json, &action] { action = [folder, json] { show(*folder, *json); }; });
+  app->callback([folder, named, json, &action] {
+    action = [folder, named, json] {
+      if (!folder->empty() && !named->empty())
+        throw UsageError("heed: --model and a folder came, expected one of them");
+      show(folder->empty() ? *named : *folder, *json);
+    };
+  });
 }
 
 }  // namespace heed::cli

@@ -1,99 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/lines.h"
 
-#include <fcntl.h>
-#include <poll.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <CLI/CLI.hpp>
+#include <cstdio>
 #include <utility>
 
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "heed/base/error.h"
+#include "heed/text/lines.h"
+#include "heed/text/utf8.h"
 
 namespace heed::cli {
 
-LineReader::LineReader(const std::string& file) : name_(file.empty() ? "standard input" : file) {
-  if (file.empty()) return;
-  descriptor_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw Error(name_ + ": cannot read: " + std::strerror(errno));
-}
+namespace {
 
-LineReader::~LineReader() {
-  if (descriptor_ > 0) ::close(descriptor_);
-}
+constexpr size_t kMost = 1024;  // lines taken at a time, so that those of one length can go together
 
-bool LineReader::fill(bool wait) {
-  if (at_end_) return false;
-  if (!wait) {
-    pollfd what{.fd = descriptor_, .events = POLLIN, .revents = 0};
-    if (::poll(&what, 1, 0) <= 0) return false;
+// Why a line cannot be worked on, with its place; empty: it can.
+std::string error_of(const std::string& line, const std::string& place, const LineWork& work) {
+  try {
+    text::check_utf8(line, place);
+  } catch (const Error& error) {
+    return error.what();
   }
-  buffer_.erase(0, std::exchange(begin_, 0));
-  constexpr size_t kPiece = size_t{1} << 16;
-  const size_t used = buffer_.size();
-  buffer_.resize(used + kPiece);
-  ssize_t got = 0;
-  do got = ::read(descriptor_, buffer_.data() + used, kPiece);
-  while (got < 0 && errno == EINTR);
-  buffer_.resize(used + static_cast<size_t>(got > 0 ? got : 0));
-  if (got < 0) throw Error(name_ + ": cannot read: " + std::strerror(errno));
-  at_end_ = got == 0;
-  return !at_end_;
+  try {
+    work.check(line);
+  } catch (const Error& error) {
+    return place + ": " + error.what();
+  }
+  return "";
 }
 
-bool LineReader::take_line(std::string& line) {
-  const size_t end = buffer_.find('\n', begin_);
-  if (end == std::string::npos && (!at_end_ || begin_ == buffer_.size())) return false;
-  line = buffer_.substr(begin_, end == std::string::npos ? end : end - begin_);
-  begin_ = end == std::string::npos ? buffer_.size() : end + 1;
-  if (line.ends_with('\r')) line.pop_back();
-  constexpr std::string_view kByteOrderMark = "\uFEFF";
-  if (std::exchange(first_, false) && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
-  return true;
-}
+// Lines of all files, worked on chunk by chunk.
+class LineLoop {
+ public:
+  LineLoop(const LineInput& input, const LineWork& work)
+      : work_(work), skip_bad_(input.skip_bad), shows_(!input.files.empty() && isatty(STDOUT_FILENO) == 0) {}
 
-std::vector<std::string> LineReader::next(size_t most) {
-  taken_ += std::exchange(given_, 0);
-  std::vector<std::string> lines;
-  for (std::string line; lines.size() < most;) {
-    if (take_line(line)) {
-      lines.push_back(std::move(line));
-    } else if (!fill(lines.empty()) && (!at_end_ || begin_ == buffer_.size())) {
-      break;
+  void read(const std::string& file) {
+    text::LineReader reader = text::open_lines(file);
+    for (Lines lines = reader.next(kMost); !lines.empty(); lines = reader.next(kMost)) {
+      work_on(std::move(lines), reader);
+      if (shows_) progress_.show(read_);
     }
   }
-  given_ = std::ssize(lines);
-  return lines;
-}
 
-std::string LineReader::place(size_t i) const {
-  return name_ + ":" + std::to_string(taken_ + static_cast<int64_t>(i) + 1);
-}
+  void report() {
+    progress_.end();
+    if (skipped_ == 0) return;
+    fmt::print(stderr, "heed: skipped {} of {} lines, the first: {}\n", skipped_, read_, first_error_);
+  }
 
-void for_each_chunk(const std::vector<std::string>& files, size_t most,
-                    const std::function<void(const std::string&)>& check,
-                    const std::function<void(const Lines&)>& run) {
-  const auto read = [&](const std::string& file) {
-    LineReader reader(file);
-    for (Lines lines = reader.next(most); !lines.empty(); lines = reader.next(most)) {
-      std::string wrong;
-      size_t good = 0;
-      while (good < lines.size() && wrong.empty()) {
-        try {
-          check(lines[good]);
-          ++good;
-        } catch (const Error& error) {
-          wrong = reader.place(good) + ": " + error.what();
-        }
+ private:
+  void work_on(Lines lines, const text::LineReader& reader) {
+    InOrder output;
+    Chunk good{.lines = {}, .first = done_};
+    std::vector<size_t> numbers;  // of the good ones among the lines
+    std::string last_error;
+    for (size_t i = 0; i < lines.size() && last_error.empty(); ++i) {
+      const std::string error = error_of(lines[i], reader.place(i), work_);
+      if (error.empty()) {
+        good.lines.push_back(std::move(lines[i]));
+        numbers.push_back(i);
+      } else if (skip_bad_) {
+        if (++skipped_ == 1) first_error_ = error;
+        output.add(i, work_.skipped(error));
+      } else {
+        last_error = error;
       }
-      lines.resize(good);
-      if (!lines.empty()) run(lines);
-      if (!wrong.empty()) throw Error(wrong);
     }
-  };
-  if (files.empty()) read("");
-  for (const std::string& file : files) read(file);
+    if (!good.lines.empty()) {
+      work_.run(good, [&](size_t i, std::string text) { output.add(numbers[i], std::move(text)); });
+    }
+    if (!last_error.empty()) throw Error(last_error);
+    read_ += std::ssize(lines);
+    done_ += std::ssize(good.lines);
+  }
+
+  const LineWork& work_;
+  const bool skip_bad_, shows_;
+  Progress progress_{"lines"};
+  int64_t read_ = 0, done_ = 0, skipped_ = 0;
+  std::string first_error_;
+};
+
+}  // namespace
+
+Lines read_lines(const std::string& file) {
+  text::LineReader reader = text::open_lines(file);
+  Lines all;
+  for (Lines lines = reader.next(kMost); !lines.empty(); lines = reader.next(kMost)) {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      text::check_utf8(lines[i], reader.place(i));
+      all.push_back(std::move(lines[i]));
+    }
+  }
+  return all;
+}
+
+std::string file_to_open(const std::string& file) { return file == "-" ? "/dev/stdin" : file; }
+
+void LineInput::add_flags(CLI::App& app, const std::string& what) {
+  app.add_option("files", files, "Files to " + what + ", - is standard input; none: standard input")->type_name("FILE");
+  app.add_flag("--skip-bad", skip_bad,
+               "Go on after a line that is no UTF-8 or too long, with an empty line in its place");
+}
+
+void for_each_line(const LineInput& input, const LineWork& work) {
+  LineLoop loop(input, work);
+  if (input.files.empty()) {
+    if (isatty(STDIN_FILENO) != 0) fmt::print(stderr, "heed: reads lines from the terminal, Ctrl-D ends\n");
+    loop.read("-");
+  }
+  for (const std::string& file : input.files) loop.read(file);
+  loop.report();
 }
 
 void InOrder::add(size_t item, std::string text) {

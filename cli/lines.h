@@ -1,39 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Lines of files or of standard input, as they come: what is there already is taken together, and nothing waits for
-// more. And output in the order of the input, each piece as soon as it is its turn.
+// Text that a command works on line by line, from files or standard input, as it comes: what is there already is taken
+// together, and nothing waits for more. And output in the order of the input, each piece as soon as it is its turn.
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace heed::cli {
 
-class LineReader {
- public:
-  // Empty: standard input. Throws Error where the file cannot be read.
-  explicit LineReader(const std::string& file);
-  LineReader(const LineReader&) = delete;
-  LineReader& operator=(const LineReader&) = delete;
-  ~LineReader();
+using Lines = std::vector<std::string>;
 
-  // Waits for one line, and takes up to `most` that are there by then. None: the end has come. A byte order mark at the
-  // very beginning and carriage returns before line ends are passed over.
-  std::vector<std::string> next(size_t most);
-  // "file:3", for line i of those that next() gave last.
-  std::string place(size_t i) const;
+// All lines of a file; "-": of standard input. Throws Error, with the line, where one is no UTF-8.
+Lines read_lines(const std::string& file);
 
- private:
-  bool fill(bool wait);  // false: nothing more comes, or nothing is there without waiting
-  bool take_line(std::string& line);
-
-  std::string name_;
-  int descriptor_ = 0;
-  std::string buffer_;
-  size_t begin_ = 0;  // of what has not been taken
-  bool at_end_ = false, first_ = true;
-  int64_t taken_ = 0, given_ = 0;  // lines before the last next(), and by it
-};
+// The name under which the library opens a file that a user has named: "-" is standard input for it, too.
+std::string file_to_open(const std::string& file);
 
 // Results that may come in any order, written in theirs.
 class InOrder {
@@ -45,10 +32,34 @@ class InOrder {
   size_t next_ = 0;
 };
 
-// Reads lines, of standard input where there are no files, and hands them to `run` some at a time. A line for which
-// `check` throws ends it: those before it are done first, and the error says where it stands.
-using Lines = std::vector<std::string>;
-void for_each_chunk(const std::vector<std::string>& files, size_t most,
-                    const std::function<void(const std::string&)>& check, const std::function<void(const Lines&)>& run);
+// Where a command's lines come from, and whether it goes on after one that it cannot work on.
+struct LineInput {
+  std::vector<std::string> files{};  // none: standard input
+  bool skip_bad = false;
+
+  // FILE... and --skip-bad; `what` is what is done with the files: "translate".
+  void add_flags(CLI::App& app, const std::string& what);
+};
+
+// Lines that are worked on together.
+struct Chunk {
+  Lines lines{};
+  int64_t first = 0;  // how many were worked on before
+};
+
+// Takes the whole output of line i of a chunk, as soon as it is known: they may come in any order.
+using Answer = std::function<void(size_t i, std::string text)>;
+
+// What a command does with lines.
+struct LineWork {
+  std::function<void(const std::string& line)> check{};  // throws Error for a line that cannot be worked on
+  std::function<void(const Chunk&, const Answer&)> run{};
+  // The output for a line that is skipped; the error says where it stands and why.
+  std::function<std::string(const std::string& error)> skipped{};
+};
+
+// A line that is no UTF-8, or for which `check` throws, ends it with an error that says where it stands, once those
+// before it are done. With skip_bad it is skipped, and how many were is said at the end, on standard error.
+void for_each_line(const LineInput&, const LineWork&);
 
 }  // namespace heed::cli

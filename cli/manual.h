@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // heed man: the manual page, made from what the commands say of themselves.
 #include "cli/action.h"

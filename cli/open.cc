@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/open.h"
 
 #include <fmt/format.h>
 
 #include "cli/action.h"
 #include "heed/base/error.h"
+#include "heed/folder/model_folder.h"
 
 namespace heed::cli {
 namespace {
@@ -26,13 +28,19 @@ const char* command_for(models::Task task) {
 
 }  // namespace
 
-decode::Engine open_engine(const std::string& folder, int threads, const std::string& flag) {
-  if (folder.empty()) throw UsageError("heed: " + flag + " is missing, expected a folder that heed train made");
-  return decode::Engine(folder, threads);
+DType dtype_of(NumberFormat format) {
+  return format == NumberFormat::bf16 ? DType::bf16 : format == NumberFormat::f16 ? DType::f16 : DType::f32;
 }
 
-decode::Engine open_engine(const std::string& folder, int threads, models::Task task) {
-  decode::Engine engine = open_engine(folder, threads);
+decode::Engine open_engine(const std::string& folder, int threads, const StorageOptions& storage) {
+  if (folder.empty()) throw UsageError("heed: --model is missing, expected a folder that heed train made");
+  decode::Engine engine(folder::open(folder, {.weights = dtype_of(storage.weights), .threads = threads}), threads);
+  engine.text_model().source();  // throws
+  return engine;
+}
+
+decode::Engine open_engine(const std::string& folder, int threads, models::Task task, const StorageOptions& storage) {
+  decode::Engine engine = open_engine(folder, threads, storage);
   try {
     engine.text_model().expect(task);
   } catch (const Error& error) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The command line as data: every command with its flags, read from the parser itself, so that completion and manual
 // cannot tell of others.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // heed score: how likely a model takes given output to be.
 #include "cli/action.h"

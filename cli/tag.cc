@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/tag.h"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <memory>
 
 #include "cli/flags.h"
+#include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
 #include "heed/decode/tag.h"
@@ -17,27 +19,38 @@ constexpr const char* kHelp =
     R"(Writes a tag for each word of its input.
 
 The model is one that heed train has made with --preset tagger or self-attentive. Each line of the
-files, or of standard input, gives a line of tags with spaces between them; an empty line stays empty. Example:
+files, or of standard input, gives a line of tags with spaces between them; an empty line stays empty. A line that is no
+UTF-8, or longer than the model can take, is an error with its number, after those before it; with --skip-bad it becomes
+an empty line. --json writes an object for each line: its text, and its words, each with its tag and the tag's
+log_probability. Example:
 
   heed corpus --pairs 100000 --task tag --split corpus
   heed train --data corpus/train.tsv --dev corpus/dev.tsv --preset tagger --out model --steps 500
   echo "The old birds slept ." | heed tag --model model)";
 
-constexpr size_t kLines = 256;  // read at a time at most
-
 struct Command {
+  decode::TagOptions options;
+  Flags flags;
+  LineInput input;
   std::string folder;
-  std::vector<std::string> files;
   int threads = 0;
-  bool words = false;
+  bool words = false, json = false;
 
-  void run() const {
+  io::ShowFields fields() {
+    return [this](FieldVisitor& visitor) { visit_fields(options, visitor); };
+  }
+
+  void run() {
+    flags.apply(fields());
     const decode::Tagger tagger(open_engine(folder, threads, models::Task::tag));
-    const auto check = [&](const std::string& line) { tagger.engine().text_model().encode(line); };
-    for_each_chunk(files, kLines, check, [&](const Lines& lines) {
-      InOrder output;
-      tagger.tag(lines, {}, [&](size_t item, const decode::Tagging& found) { output.add(item, shown(found)); });
-    });
+    const auto tag = [&](const Chunk& chunk, const Answer& answer) {
+      tagger.tag(chunk.lines, options, [&](size_t i, const decode::Tagging& found) {
+        answer(i, json ? json_line(json_of(chunk.lines[i], found)) : shown(found));
+      });
+    };
+    for_each_line(input, {.check = [&](const std::string& line) { tagger.engine().text_model().encode(line); },
+                          .run = tag,
+                          .skipped = [&](const std::string& error) { return json ? json_error(error) : "\n"; }});
   }
 
  private:
@@ -50,6 +63,14 @@ struct Command {
     }
     return text + "\n";
   }
+
+  static Json json_of(const std::string& line, const decode::Tagging& found) {
+    Json words = Json::array();
+    for (const decode::TaggedToken& one : found) {
+      words.push_back({{"word", one.token}, {"tag", one.tag}, {"log_probability", one.log_probability}});
+    }
+    return {{"text", line}, {"words", words}};
+  }
 };
 
 }  // namespace
@@ -58,9 +79,11 @@ void add_tag(CLI::App& heed, Action& action) {
   CLI::App* app = heed.add_subcommand("tag", kHelp);
   auto command = std::make_shared<Command>();
   app->add_option("--model", command->folder, "Folder of the model")->type_name("DIR");
-  app->add_option("files", command->files, "Files to tag; none: standard input")->type_name("FILE");
+  command->input.add_flags(*app, "tag");
   app->add_flag("--words", command->words, "Print word/TAG instead of the tag alone");
+  app->add_flag("--json", command->json, "Write a JSON object for each line");
   add_threads(*app, command->threads);
+  command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }
 

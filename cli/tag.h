@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // heed tag: a tag for each word of a text.
 #include "cli/action.h"

@@ -1,16 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/train.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <memory>
+#include <optional>
 
+#include "cli/elapsed.h"
 #include "cli/flags.h"
+#include "cli/interrupts.h"
+#include "cli/model_flags.h"
 #include "cli/output.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
@@ -26,15 +33,13 @@ constexpr const char* kHelp =
 The folder holds the best model by dev loss (config.json, model.safetensors, tokenizer), a checkpoint to go on from,
 log.jsonl, its picture curve.html, and a README.md. With --stop-on bleu the best is the one whose greedy translations of
 the dev set are; --patience stops when nothing gets better; --average N tries, at the end, the mean of the last N
-evaluated models, and keeps it if it is better than any one. Ctrl-C saves and stops; --resume DIR goes on to the same
-bits as a run that was never stopped. A language model reads one column; a tagger's target is a tag for each word of the
+evaluated models, and keeps it if it is better than any one. Ctrl-C saves and stops (exit code 130; a second one ends at
+once), as do SIGTERM, SIGHUP and a closed pipe; --resume DIR goes on to the same bits as a run that was never stopped, and takes
+a new rate, schedule, number of steps and the like, but no other data or model. A language model reads one column; a tagger's target is a tag for each word of the
 source, with spaces between. Example:
 
   heed corpus --pairs 40000 --seed 1 --split corpus
   heed train --data corpus/train.tsv --dev corpus/dev.tsv --preset transformer-tiny --out model --minutes 4)";
-
-volatile std::sig_atomic_t stop_asked = 0;
-void ask_to_stop(int) { stop_asked = 1; }
 
 std::string clock_text(double seconds) {
   const auto whole = static_cast<int64_t>(std::llround(seconds));
@@ -42,13 +47,26 @@ std::string clock_text(double seconds) {
                        : fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-// A bar on a terminal, a line now and then elsewhere, or JSON lines.
+// A bar on a terminal, a line now and then elsewhere, or JSON lines. Never throws once there is something to save: what
+// cannot be written to ends the run, and is an error after it was saved.
 class Reporter final : public train::Listener {
  public:
-  explicit Reporter(bool json) : json_(json), terminal_(!json && isatty(STDERR_FILENO) != 0) {}
+  Reporter(bool json, Interrupts& interrupts)
+      : json_(json), terminal_(!json && isatty(STDERR_FILENO) != 0), interrupts_(interrupts) {}
+  ~Reporter() override { clear_bar(); }
 
   void told(const std::string& message) override {
     if (!json_) print_line(message);
+  }
+
+  void working(const std::string& what) override {
+    elapsed_.reset();
+    if (!json_) elapsed_.emplace(what, terminal_);
+  }
+
+  void began() override {
+    elapsed_.reset();
+    interrupts_.can_save();
   }
 
   void stepped(const train::Progress& p) override {
@@ -56,27 +74,24 @@ class Reporter final : public train::Listener {
     const auto now = std::chrono::steady_clock::now();
     if (std::chrono::duration<double>(now - shown_).count() < (terminal_ ? 0.2 : 10)) return;
     shown_ = now;
+    const std::string report = fmt::format("step {}  loss {:.3f}  {:.0f} tokens/s  {} left", p.step.step, loss_,
+                                           p.tokens_per_second, clock_text(p.seconds_left));
     if (json_) {
-      print("{{\"step\":{},\"loss\":{},\"rate\":{},\"tokens_per_second\":{:.0f},\"seconds_left\":{:.0f}}}\n",
-            p.step.step, p.step.loss, p.step.rate, p.tokens_per_second, p.seconds_left);
-      flush_output();
+      print_json(
+          fmt::format("{{\"step\":{},\"loss\":{},\"rate\":{},\"tokens_per_second\":{:.0f},\"seconds_left\":{:.0f}}}",
+                      p.step.step, p.step.loss, p.step.rate, p.tokens_per_second, p.seconds_left));
     } else if (terminal_) {
-      constexpr int kWidth = 24;
-      const int filled = static_cast<int>(std::min(1.0, p.done) * kWidth);
-      fmt::print(stderr, "\r\x1b[K[{:#<{}}{:.<{}}] step {}  loss {:.3f}  {:.0f} tokens/s  {} left", "", filled, "",
-                 kWidth - filled, p.step.step, loss_, p.tokens_per_second, clock_text(p.seconds_left));
-      std::fflush(stderr);
+      show_bar(p.done, report);
     } else {
-      print_line(fmt::format("step {}  loss {:.3f}  {:.0f} tokens/s  {} left", p.step.step, loss_, p.tokens_per_second,
-                             clock_text(p.seconds_left)));
+      print_line(report);
     }
   }
 
   void evaluated(const train::Progress& p, const train::Evaluation& e, bool best) override {
     if (json_) {
-      print("{{\"step\":{},\"dev_loss\":{},\"dev_accuracy\":{},{}\"averaged\":{},\"best\":{}}}\n", p.step.step, e.loss,
-            e.accuracy, e.bleu >= 0 ? fmt::format("\"dev_bleu\":{},", e.bleu) : "", e.averaged, best);
-      flush_output();
+      print_json(fmt::format("{{\"step\":{},\"dev_loss\":{},\"dev_accuracy\":{},{}\"averaged\":{},\"best\":{}}}",
+                             p.step.step, e.loss, e.accuracy,
+                             e.bleu >= 0 ? fmt::format("\"dev_bleu\":{},", e.bleu) : "", e.averaged, best));
     } else {
       const std::string what =
           e.averaged > 0 ? fmt::format("mean of the last {}", e.averaged) : fmt::format("step {}", p.step.step);
@@ -86,15 +101,50 @@ class Reporter final : public train::Listener {
     }
   }
 
-  bool stop() override { return stop_asked != 0; }
+  const Cancel* cancel() override { return interrupts_.cancel(); }
+  bool stop() override { return error_ != 0 || Listener::stop(); }
 
-  void print_line(const std::string& text) const {
-    fmt::print(stderr, "{}{}\n", terminal_ ? "\r\x1b[K" : "", text);
-    std::fflush(stderr);
+  void print_line(const std::string& text) {
+    elapsed_.reset();
+    clear_bar();
+    put(stderr, text + "\n");
+  }
+  // Throws Error where a line of JSON could not be written.
+  void check_output() const {
+    if (error_ != 0) throw Error(std::string("standard output: cannot write: ") + std::strerror(error_));
   }
 
  private:
+  void show_bar(double done, const std::string& report) {
+    constexpr int kWidth = 24;
+    const int filled = static_cast<int>(std::min(1.0, done) * kWidth);
+    const std::string bar = fmt::format("[{:#<{}}{:.<{}}] {}", "", filled, "", kWidth - filled, report);
+    put(stderr, "\r\x1b[K" + cut_to_terminal(bar));
+    bar_ = true;
+  }
+  void clear_bar() {
+    if (bar_) put(stderr, "\r\x1b[K");
+    bar_ = false;
+  }
+  void print_json(const std::string& line) {
+    const int error = put(stdout, line + "\n");
+    if (error == 0 || error == EPIPE) return;
+    error_ = error;
+  }
+  // Gives errno, or 0. A reader that is gone asks to stop; that progress cannot be shown for another reason is no harm.
+  int put(std::FILE* to, const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0) return 0;
+    const int error = errno;
+    std::clearerr(to);
+    if (error == EPIPE) interrupts_.request(SIGPIPE);
+    return error;
+  }
+
   const bool json_, terminal_;
+  Interrupts& interrupts_;
+  std::optional<Elapsed> elapsed_;
+  bool bar_ = false;
+  int error_ = 0;  // of standard output
   double loss_ = 0;
   std::chrono::steady_clock::time_point shown_{};
 };
@@ -102,6 +152,7 @@ class Reporter final : public train::Listener {
 struct Command {
   train::RunOptions options;
   Flags flags;
+  ModelFlags model;
   std::string out, resume;
   int threads = 0;
   bool json = false;
@@ -111,25 +162,25 @@ struct Command {
   }
 
   void run() {
-    flags.apply(fields());
     if (out.empty() == resume.empty()) {
       throw UsageError(out.empty() ? "heed: --out is missing, expected a folder for the model"
                                    : "heed: --out and --resume came, expected one of them");
     }
-    int64_t steps = 0;  // of --resume; 0: as they were
-    for (const std::string& flag : flags.given()) {
-      if (flag == "--steps") steps = options.train.steps;
-      if (resume.empty() || flag == "--steps" || flag == "--minutes") continue;
-      throw UsageError("heed: " + flag + " came with --resume, expected --steps or --minutes: the rest is as it was");
-    }
-    std::signal(SIGINT, ask_to_stop);
-    std::signal(SIGTERM, ask_to_stop);
+    if (!resume.empty()) options = train::options_of(resume);
+    flags.apply(fields());
+    model.apply(options, flags.given(), !resume.empty());
+    Interrupts interrupts;
     Parallel parallel(threads);
-    Reporter reporter(json);
-    const train::RunResult result = resume.empty()
-                                        ? train::run(options, out, reporter, parallel)
-                                        : train::resume(resume, steps, options.loop.minutes, reporter, parallel);
-    if (json) return;
+    Reporter reporter(json, interrupts);
+    const train::RunResult result = resume.empty() ? train::run(options, out, reporter, parallel)
+                                                   : train::resume(resume, options, reporter, parallel);
+    if (!json) print_end(reporter, result);
+    reporter.check_output();
+    if (interrupts.signal() != 0) throw Interrupted{interrupts.signal()};
+  }
+
+ private:
+  void print_end(Reporter& reporter, const train::RunResult& result) const {
     const std::string folder = resume.empty() ? out : resume;
     const std::string best = std::isfinite(result.best.loss)
                                  ? fmt::format("dev loss {:.4f}, token accuracy {:.2f} % at step {}", result.best.loss,
@@ -137,6 +188,9 @@ struct Command {
                                  : "before the first look at the dev set";
     reporter.print_line(
         fmt::format("{} after {} steps, {}: {}", result.why, result.steps, clock_text(result.seconds), best));
+    if (result.unknown.source.unknown + result.unknown.target.unknown > 0) {
+      reporter.print_line("of the dev set, " + describe(result.unknown));
+    }
     reporter.print_line("the model is in " + folder);
     if (result.why == "stopped") reporter.print_line("heed train --resume " + folder + " goes on");
   }
@@ -158,6 +212,7 @@ void add_train(CLI::App& heed, Action& action) {
   add_threads(*app, command->threads);
   app->add_flag("--json", command->json, "Report in JSON, a line each, on standard output");
   command->flags.add(*app, command->fields());
+  command->model.add(*app);
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }
 

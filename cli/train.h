@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // heed train: from a TSV file to a model folder, with a progress bar.
 #include "cli/action.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/translate.h"
 
 #include <fmt/format.h>
@@ -6,9 +7,10 @@
 #include <memory>
 
 #include "cli/flags.h"
+#include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
-#include "cli/output.h"
+#include "cli/search_flags.h"
 #include "heed/decode/translate.h"
 
 namespace heed::cli {
@@ -19,55 +21,89 @@ constexpr const char* kHelp =
 
 Each line of input gives one line of output (--nbest N: N lines), in the same order, as soon as it is known: a line on a
 terminal is answered at once, and lines that are there already are translated together. An empty line stays empty. A
-line longer than the model can take is an error with its number. --align adds, after a tab, which word of the source the model
-looked at for each word of its translation: 0-1 is the first word of the source and the second of the translation, as
-spaces cut them. Example:
+line that is no UTF-8, or longer than the model can take, is an error with its number, after those before it; with
+--skip-bad it becomes an empty line, and how many there were is said at the end. --align adds, after a tab, which word of
+the source the model looked at for each word of its translation: 0-1 is the first word of the source and the second of
+the translation, as spaces cut them. --sample draws translations at random instead, --nbest of them. --prefix, --require and
+--forbid say what a translation begins with, must have and must not have; a longer word that begins with the tokens of a
+forbidden one is forbidden, too.
 
-  echo "The cat sleeps." | heed translate --model model --beam 4)";
+--json writes an object for each line: the source, and its hypotheses with text, score (log-probability after the length
+penalty), log_probability, whether each has finished by itself, its tokens, and with --align its alignment. Examples:
 
-constexpr size_t kLines = 1024;  // read at a time at most, so that sentences of one length can go together
+  echo "The cat sleeps." | heed translate --model model --beam 4
+  heed translate --model model --beam 5 --nbest 5 --json sentences.txt > translations.jsonl)";
 
 struct Command {
   decode::TranslateOptions options;
   analysis::AlignOptions align_options;
+  decode::ConstraintTexts phrases;
+  StorageOptions storage;
   Flags flags;
+  LineInput input;
   std::string folder;
-  std::vector<std::string> files;
   int threads = 0;
-  bool scores = false, align = false;
+  bool scores = false, align = false, json = false;
 
   io::ShowFields fields() {
     return [this](FieldVisitor& visitor) {
       visit_fields(options.search, visitor);
       visit_fields(align_options, visitor);
       visit_fields(options.call.batch, visitor);
+      visit_fields(storage, visitor);
     };
   }
 
   void run() {
     flags.apply(fields());
+    settle_search(flags, options.search);
+    check_phrases(phrases, options.search);
+    if (storage.cache != NumberFormat::f32) options.call.cache = dtype_of(storage.cache);
     if (align) options.align = align_options;
-    const decode::Translator translator(open_engine(folder, threads, models::Task::translate));
-    const auto check = [&](const std::string& line) { translator.engine().text_model().encode(line); };
-    for_each_chunk(files, kLines, check, [&](const Lines& lines) {
-      InOrder output;
-      translator.translate(lines, options,
-                           [&](size_t item, const decode::Translations& found) { output.add(item, shown(found)); });
-    });
+    for (const char* flag : {"--align-layer", "--align-head"}) {
+      if (!align && flags.has(flag))
+        throw UsageError(fmt::format("heed: {} came without --align, expected both", flag));
+    }
+    const decode::Translator translator(open_engine(folder, threads, models::Task::translate, storage));
+    const data::TextModel& model = translator.engine().text_model();
+    options.constraints = decode::constraints_of(model, phrases);
+    const auto translate = [&](const Chunk& chunk, const Answer& answer) {
+      options.first = chunk.first;
+      translator.translate(chunk.lines, options, [&](size_t i, const decode::Translations& found) {
+        answer(i, json ? json_line(json_of(chunk.lines[i], found, model.target())) : shown(found));
+      });
+    };
+    for_each_line(input, {.check = [&](const std::string& line) { model.encode(line); },
+                          .run = translate,
+                          .skipped = [&](const std::string& error) { return json ? json_error(error) : shown({}); }});
   }
 
  private:
-  // A line of output for each hypothesis.
+  // A line of output for each hypothesis, --nbest of them whatever was found.
   std::string shown(const decode::Translations& found) const {
     std::string text;
-    for (const decode::Translation& one : found) {
-      const bool empty = one.tokens.empty() && found.size() == 1;
-      if (scores && !empty) text += fmt::format("{:.4f}\t", one.score);
-      text += one.text;
-      if (align && !empty) text += "\t" + text::to_string(one.alignment);
+    for (size_t i = 0; i < static_cast<size_t>(options.search.nbest); ++i) {
+      const bool empty =
+          i >= found.size() || (found[i].tokens.empty() && found[i].log_probability == 0);  // the source is
+      if (!empty) {
+        if (scores) text += fmt::format("{:.4f}\t", found[i].score);
+        text += found[i].text;
+        if (align) text += "\t" + text::to_string(found[i].alignment);
+      }
       text += "\n";
     }
     return text;
+  }
+
+  Json json_of(const std::string& source, const decode::Translations& found, const text::Tokenizer& tokenizer) const {
+    Json hypotheses = Json::array();
+    for (const decode::Translation& one : found) {
+      Json& hypothesis = hypotheses.emplace_back(json_hypothesis(one, tokenizer));
+      if (!align) continue;
+      Json& links = hypothesis["alignment"] = Json::array();
+      for (const text::AlignmentLink& link : one.alignment) links.push_back({link.source, link.target});
+    }
+    return {{"source", source}, {"hypotheses", hypotheses}};
   }
 };
 
@@ -77,10 +113,13 @@ void add_translate(CLI::App& heed, Action& action) {
   CLI::App* app = heed.add_subcommand("translate", kHelp);
   auto command = std::make_shared<Command>();
   app->add_option("--model", command->folder, "Folder of the model")->type_name("DIR");
-  app->add_option("files", command->files, "Files to translate; none: standard input")->type_name("FILE");
+  command->input.add_flags(*app, "translate");
   add_threads(*app, command->threads);
+  app->add_option("--prefix", command->phrases.prefix, "What every translation begins with")->type_name("TEXT");
   app->add_flag("--scores", command->scores, "Print each score before its translation");
   app->add_flag("--align", command->align, "Print which words belong together after each translation");
+  app->add_flag("--json", command->json, "Write a JSON object for each line");
+  add_phrases(*app, command->phrases);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

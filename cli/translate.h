@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // heed translate: text in, text out, with a trained model.
 #include "cli/action.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # heed_find(missing what ...)   finds the libraries that heed is linked with; `missing` becomes the list of those that
 # are not there. The build uses it, and so does the installed package for users of the static libraries: nothing of the
 # machine that heed was built on goes into what is installed.
@@ -7,6 +8,7 @@
 #   openblas        heed::openblas: the pthread build, held to one thread. Debian's serial build is not safe to call
 #                   from several threads.
 #   sentencepiece   heed::sentencepiece
+#   zlib            ZLIB::ZLIB
 function(heed_find missing)
   set(not_found "")
   foreach(what IN LISTS ARGN)
@@ -22,6 +24,9 @@ function(heed_find missing)
     elseif(what STREQUAL "sentencepiece")
       heed_import(sentencepiece HEADER sentencepiece_processor.h LIBRARIES sentencepiece sentencepiece_train)
       set(target heed::sentencepiece)
+    elseif(what STREQUAL "zlib")
+      find_package(ZLIB QUIET)
+      set(target ZLIB::ZLIB)
     endif()
     if(NOT TARGET ${target})
       list(APPEND not_found ${what})

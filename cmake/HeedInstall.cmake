@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake --install: the libraries of HeedLibraries.cmake with their public headers, for find_package(heed) and for
 # pkg-config, and the command line.
 include(CMakePackageConfigHelpers)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The libraries that users link, each shared and static, from the objects that the folders have compiled already:
 #
 #   heed::attention   base and attention; needs Highway and threads

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # heed_library(name SOURCES ... LINKS ... [NEEDS ...] [COMPONENT attention | CUSTOMER])
 #   One folder of sources, as a static library for the targets of this build. LINKS are the folders it may include.
 #   NEEDS are libraries from outside that its objects call, and that no public header shows. Its objects go into the
@@ -5,7 +6,8 @@
 #   neither. See HeedLibraries.cmake.
 # heed_optimise(target)   the target has kernels: optimised in every build.
 # heed_simd(target)   the target has Highway code: which instruction sets it is compiled for.
-# heed_test(name SOURCES ... LINKS ... LABELS ...)   one GoogleTest program, found by ctest as a whole.
+# heed_test(name SOURCES ... LINKS ... LABELS ...)   one GoogleTest program, found by ctest as a whole. With ThreadSanitizer
+#   only those with the label `threads` are built.
 # heed_test_library(name SOURCES ... LINKS ...)   what several tests share, compiled once.
 #
 # All variables and options that are set here are those of this folder and below: a project that heed is a part of keeps
@@ -63,11 +65,12 @@ function(heed_library name)
   endif()
 endfunction()
 
-# Vector width is chosen at run time. AVX3 is AVX-512 as of its first servers; what AVX3_DL adds is of no use here.
+# Vector width is chosen at run time. Every instruction set is the same source compiled again: with a sanitizer one of them,
+# AVX2, and the scalar code are enough, unless all are asked for (./dev test --all). AVX3 is AVX-512 as of its first servers; what AVX3_DL adds is of no use here.
 function(heed_simd target)
   set(disabled "${HEED_DISABLED_TARGETS}")
-  if(HEED_SANITIZE)  # one target less to compile with sanitizers, which takes long; ./dev test says so
-    string(APPEND disabled "|HWY_SSE4")
+  if(HEED_SANITIZE AND NOT HEED_SANITIZE_ALL_TARGETS)
+    string(APPEND disabled "|HWY_SSE4|HWY_AVX3")
   endif()
   target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=(${disabled})")
   target_link_libraries(${target} PUBLIC hwy::hwy)
@@ -96,6 +99,10 @@ if(HEED_TESTS)
   add_executable(heed_test_headers ${PROJECT_BINARY_DIR}/test_headers.cc)
   heed_test_flags(heed_test_headers)
   target_precompile_headers(heed_test_headers PRIVATE <gtest/gtest.h> <string> <vector>)
+  # main() of all test programs: one seed for whatever they draw.
+  add_library(heed_test_main STATIC ${PROJECT_SOURCE_DIR}/heed/base/testing.cc)
+  heed_test_flags(heed_test_main)
+  target_link_libraries(heed_test_main PUBLIC heed_base)
 endif()
 
 function(heed_test_library name)
@@ -115,9 +122,12 @@ function(heed_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 900)
   endif()
+  if(HEED_SANITIZE STREQUAL "thread" AND NOT "threads" IN_LIST arg_LABELS)
+    return()
+  endif()
   add_executable(${name} ${arg_SOURCES})
   heed_test_flags(${name})
-  target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${arg_LINKS} heed_test_main)
   target_precompile_headers(${name} REUSE_FROM heed_test_headers)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})

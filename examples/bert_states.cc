@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights from elsewhere: the states that a BERT gives to the tokens of a text, from a checkpoint that another library
 // saved. Prints one line a token. docs/weights.md has the story.
 //

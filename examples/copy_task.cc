@@ -1,5 +1,6 @@
-// The copy task: a tiny Transformer learns to say what it has heard. It trains until every sequence of a test set that
-// it has not seen comes out exactly, token by token.
+// SPDX-License-Identifier: Apache-2.0
+// The copy task: a tiny Transformer learns to repeat its source. It trains until every sequence of a held-out test set
+// comes out exactly, token by token.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -16,8 +17,8 @@ using namespace heed;
 constexpr int32_t kPadding = 0, kBegin = 1, kEnd = 2, kFirstWord = 3, kWords = 12;
 constexpr int64_t kLongest = 8;
 
-// Sequences of random words, each as source, as the decoder's input (begun with kBegin) and as what it has to say
-// (ended with kEnd).
+// Sequences of random words, each as source, as the decoder's input (begun with kBegin) and as labels (ended with
+// kEnd): teacher forcing.
 struct Batch {
   Batch(int64_t rows, Rng& rng)
       : source(Tensor::zeros({rows, kLongest}, DType::i32)),
@@ -56,7 +57,7 @@ struct Training {
     const auto result = ops::cross_entropy(pass, logits, batch.expected, {.ignored = kPadding});
     tape.backward(result.loss, pass);
     random = pass.random;
-    const double rate = 3e-3 * std::min(1.0, static_cast<double>(++steps) / 50);  // rises at first
+    const double rate = 3e-3 * std::min(1.0, static_cast<double>(++steps) / 50);  // warm-up
     kernels::adam_step({.rate = rate, .beta2 = 0.98},
                        {.values = parameters.values().view<float, 1>(),
                         .gradients = parameters.gradients().view<float, 1>(),

@@ -1,4 +1,5 @@
-// Three words, each looking at itself and at those before it: whom does 'it' look at?
+// SPDX-License-Identifier: Apache-2.0
+// Causal self-attention over three words: which of them does 'it' attend to?
 #include <heed/attention.h>
 
 #include <cstdio>

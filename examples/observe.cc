@@ -1,4 +1,5 @@
-// What one head looks at over 32,768 tokens, seen without ever storing 32,768 x 32,768 weights.
+// SPDX-License-Identifier: Apache-2.0
+// What one head attends to over 32,768 tokens, without ever storing 32,768 x 32,768 weights.
 //
 //   observe [tokens] [picture.pgm]
 //
@@ -30,7 +31,7 @@ using namespace heed::kernels;
 
 constexpr int64_t kVocabulary = 1024, kWidth = 64, kTop = 3, kMap = 256;
 
-// Passages, in 1/32 of the text: where each first stands, where it comes again, how long it is.
+// Passages, in 1/32 of the text: where each begins, where it is repeated, how long it is.
 struct Passage {
   int64_t from, to, length;
 };
@@ -96,7 +97,7 @@ void attend(const AttentionInputs& in, const AttentionOptions& options, Seen& se
   Parallel threads(0);
   Workspace workspace;
   const View<float, 4> stats(seen.stats.data(), {1, 1, T, 2});
-  // The first pass gives the output, and on its way entropy and the strongest keys of each row.
+  // The first pass gives the output, and with it the entropy and the top keys of each row.
   attention_forward(in,
                     {.out = {seen.out.data(), {1, 1, T, kWidth}},
                      .stats = stats,

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // A layer of one's own, with a backward of its own: Snake, an activation for what is periodic (Ziyin et al. 2020),
 //
 //   y = x + sin(a x)^2 / a          with one a for each column, learned
 //
-// The op computes its result at once and records what to do on the way back. The check in double says whether that was
+// The op computes its output at once and records its backward function. The gradient check in f64 says whether that is
 // right.
 #include <cmath>
 #include <cstdio>
@@ -26,8 +27,8 @@ Var snake(const Context& context, const Var& x, const Var& a) {
       y.data<T>()[i] = from[i] + sine * sine / rate[i % E];
     }
   });
-  const Tensor kept_x = x.value(), kept_a = a.value();  // tensors are handles: nothing is copied
-  return record(context, {x, a}, y, [kept_x, kept_a, E](const Backward& backward) {
+  // Tensors are handles: to keep them copies no numbers.
+  return record(context, {x, a}, y, [kept_x = x.value(), kept_a = a.value(), E](const Backward& backward) {
     // dx += dy (1 + sin 2ax),   da += sum dy (x sin(2ax) / a - sin(ax)^2 / a^2)
     const Tensor& dy = backward.of(0);
     const Tensor dx = backward.to(0), da = backward.to(1);  // empty where not wanted

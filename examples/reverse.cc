@@ -1,6 +1,7 @@
-// Saying a sequence backwards, with a recurrent encoder and decoder: once through one fixed vector, once with
-// attention. Both are trained on the same sequences for as long, and then say sequences that they have not seen. The
-// vector has to hold a whole sequence; attention may look again.
+// SPDX-License-Identifier: Apache-2.0
+// Reversing a sequence with a recurrent encoder and decoder: once through one fixed vector, once with attention. Both
+// are trained on the same sequences for as long, and tested on held-out ones. The vector has to hold a whole sequence;
+// attention can go back to the source.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,8 +18,7 @@ using namespace heed;
 constexpr int32_t kPadding = 0, kBegin = 1, kEnd = 2, kFirstWord = 3, kWords = 10;
 constexpr int64_t kLongest = 10, kSteps = 800, kRows = 32, kTested = 200;
 
-// Random words as source; backwards as the decoder's input, begun with kBegin, and as what it has to say, ended with
-// kEnd.
+// Random words as source; reversed as the decoder's input, begun with kBegin, and as labels, ended with kEnd.
 struct Batch {
   Batch(int64_t rows, Rng& rng)
       : source(Tensor::zeros({rows, kLongest}, DType::i32)),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Self-attention without a single parameter: y_i = sum_j softmax_j(x_i . x_j) x_j.
 #include <array>
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Translates the lines of standard input: results are printed as they come, in whatever order, and Ctrl-C ends the
 // call.
 //   stream <folder> <threads>

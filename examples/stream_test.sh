@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # stream_test.sh <the program> <folder>: short lines come first, each with its number; what is wrong is said.
 set -euo pipefail
 got=$(printf 'one two three four\nsix two\nfour five six\n' | "$1" "$2" 2 | sed -E 's/ \(-?[0-9.]+\) ([0-9]+-[0-9]+ ?)+$//')

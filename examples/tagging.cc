@@ -1,5 +1,6 @@
-// Tagging: words come in pairs, and a word is tagged if its partner stands anywhere in the row. A recurrent layer alone
-// has to remember every word it has read; states that attend to each other find the partner. Both are trained on the
+// SPDX-License-Identifier: Apache-2.0
+// Tagging: words come in pairs, and a word is tagged if its partner is anywhere in the row. A recurrent layer alone has
+// to remember every word it has read; self-attention over its states finds the partner. Both are trained on the
 // same rows for as long.
 #include <algorithm>
 #include <cstdio>

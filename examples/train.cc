@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds a model, trains it on pairs from memory, and saves it: words that come back in the opposite order.
 #include <heed/heed.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens a model folder and translates a line. See examples/train.cc for where the folder comes from.
 #include <heed/heed.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the fuzz targets share. A target is LLVMFuzzerTestOneInput in a file of its own, so that it also links with
 // libFuzzer; the driver here is for compilers that have none.
@@ -43,4 +44,5 @@ inline std::string_view text_of(std::span<const std::byte> bytes) {
 
 }  // namespace heed::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+// libFuzzer's name.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);  // NOLINT(readability-identifier-naming)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Feeds a fuzz target: mutated seeds, or files to see again what they did. A crash, a failed requirement, ten seconds
 // without an answer or too much memory ends it, and the input is left in a file.
 #include <fcntl.h>
@@ -19,8 +20,10 @@
 #include "heed/base/file.h"
 
 // Sanitizers ask for these; by themselves they would end without a signal.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the sanitizers chose these names
 extern "C" HEED_API const char* __asan_default_options() { return "abort_on_error=1"; }
 extern "C" HEED_API const char* __ubsan_default_options() { return "abort_on_error=1:print_stacktrace=1"; }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace heed::fuzz {
 namespace {
@@ -83,7 +86,7 @@ std::vector<std::string> read_folder(const std::string& folder) {
 
 struct Arguments {
   std::string seeds = {};
-  uint64_t runs = 20'000, seed = 1;
+  uint64_t runs = 20'000, seed = 0;
   std::vector<std::string> files = {};
 };
 
@@ -98,6 +101,7 @@ uint64_t number(std::string_view text) {
 
 Arguments parse(const std::vector<std::string>& words) {
   Arguments arguments;
+  if (const char* const of_all_tests = std::getenv("HEED_TEST_SEED")) arguments.seed = number(of_all_tests);
   for (size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("--")) {
       arguments.files.push_back(words[i]);
@@ -133,8 +137,8 @@ void drive(const Arguments& arguments) {
   }
   accepted = 0;
   for (uint64_t i = 0; i < arguments.runs; ++i) run(mutated(seeds, arguments.seed, i));
-  std::printf("%llu inputs, %llu times accepted\n", static_cast<unsigned long long>(arguments.runs),
-              static_cast<unsigned long long>(accepted));
+  std::printf("%s inputs of seed %s, %s times accepted\n", std::to_string(arguments.runs).c_str(),
+              std::to_string(arguments.seed).c_str(), std::to_string(accepted).c_str());
 }
 
 void* allocate(size_t bytes) {

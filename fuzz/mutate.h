@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Inputs for a fuzz target, made from good ones by a few random changes: bits, bytes, pieces of other inputs, tokens of
 // the formats, numbers at the edges of their types. The n-th input of a seed is always the same.

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Attention alone, and all that its users call: the fused kernels, forward, backward and observed; masks, dropout, keys
-// and values in 16 bits or in blocks; the views, workspace and threads that they are given, and the error they throw.
-// This is what heed::attention and pkg-config's heed-attention give, with Highway and threads below it and nothing
-// else. Not here: tensors, gradients on a tape, layers, models (heed/heed.h).
+// The attention library, in one include: the fused kernels (forward, backward, observers), masks, dropout, keys and
+// values in 16 bits or in pages, and what the kernels take: views, a workspace, a thread pool. It is what the CMake
+// target heed::attention and pkg-config's heed-attention link, and depends on Highway and threads alone.
+// Not here: tensors, autograd, layers, models (heed/heed.h).
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The whole library in one include: open a model folder and translate, generate, tag, score or embed; build a model,
 // train it, save it. Not here: attention alone (heed/attention.h), and the parts that models are built of, which have

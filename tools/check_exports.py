@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a public header only declares is marked HEED_API: check_exports.py [--fix] <root of the sources>.
 
 A shared library hides what is not marked, and a program that calls it does not link. Functions that a public header

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The check of exports can fail: declarations that need the mark, those that do not, and what --fix makes of them."""
 import unittest
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Includes point one way: check_includes.py <root of the sources>.
 
 Fails, with file and line, on an include that points upwards or sideways, on a library that only one place may know, and
@@ -61,6 +62,7 @@ OWNED = [
     (r"hwy/", ["heed/kernels", "bench"], "only kernels know SIMD"),
     (r"mpi\.h$", ["heed/dist/mpi"], "only dist/mpi knows MPI"),
     (r"sentencepiece", ["heed/text/tokenizer"], "only text/tokenizer knows SentencePiece"),
+    (r"zlib\.h$", ["heed/text/gzip", "test"], "only text/gzip knows zlib"),
     (r"(gtest|gmock|rapidcheck)(/|\.h)", ["test"], "only tests know the test libraries"),
 ]
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The check of includes can fail: small trees with one wrong include each, and some that are right."""
 import pathlib
 import subprocess

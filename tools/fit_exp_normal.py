@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fits the polynomials of heed/kernels/exp-inl.h, by Remez exchange for the least relative error.
 
 exp:     e^r = 1 + r + r^2 P(r), for |r| <= log(2) / 2.

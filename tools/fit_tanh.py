@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fits the polynomial of heed/kernels/tanh-inl.h: tanh(r) = r + r z (k1 + k2 z), z = r^2, for |r| <= log(2) / 4.
 
 k1 and k2 make the largest relative error as small as it can be (Remez exchange: the error reaches it at three points,

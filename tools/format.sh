@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Formats the sources in place; with --check, changes nothing and fails if something would change.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BLEU and chrF as sacreBLEU computes them: make_metric_table.py > heed/text/testdata/metrics.tsv.
 
 It needs sacrebleu from PyPI, which nothing else here does:

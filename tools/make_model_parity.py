@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes tiny checkpoints of well-known models and what they compute: make_model_parity.py <folder>.
 
 Each model gets two files: <name>.safetensors, as its own library saves it, and <name>_expected.safetensors, with inputs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX's node cases as folders that the conformance tests read: make_onnx_cases.py <folder to make>.
 
 It needs onnx and numpy from PyPI, which nothing else here does:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes what PyTorch computes for the same layers: make_parity.py <folder>.
 
 The files are committed (tests/parity/data), so that the tests need no PyTorch. Parameters and inputs are numbers of f32;

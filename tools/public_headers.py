@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which headers are public: those of heed/ that cmake/internal_headers.txt does not name."""
 import pathlib
 import re

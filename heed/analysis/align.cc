@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/analysis/align.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ void check_index(const char* name, int64_t index, int64_t count) {
               std::to_string(count - 1) + ", or -1");
 }
 
-// How many words have a token, or stand before one that has.
+// The number of words: one more than the highest number of a word that has a token.
 int64_t count_of(const std::vector<int64_t>& words) {
   return words.empty() ? 0 : *std::max_element(words.begin(), words.end()) + 1;
 }
@@ -53,7 +54,7 @@ text::Alignment align_words(const Tensor& weights, int64_t row, const WordMap& w
   text::Alignment links;
   for (size_t target = 0; target < seen.size(); ++target) {
     const std::vector<double>& by_source = seen[target].sums();
-    const auto end = by_source.end() - 1;  // what no word got
+    const auto end = by_source.end() - 1;  // the last number: tokens that are no word
     if (seen[target].tokens() == 0 || by_source.begin() == end) continue;
     links.push_back({std::max_element(by_source.begin(), end) - by_source.begin(), static_cast<int64_t>(target)});
   }

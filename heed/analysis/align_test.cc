@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/analysis/align.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +71,7 @@ TEST_F(AlignTest, TheMeanIsThatOfTheHeadsAndTheLastLayerIsTheLast) {
             "align: the model has no cross-attention to align by");
 }
 
-// One pass over the target shows what the steps of decoding showed.
+// Teacher forcing gives the weights of step by step decoding.
 TEST_F(AlignTest, StepsSeeWhatOnePassSees) {
   const auto model = small_model(Kind::encoder_decoder, 9, 3);
   const data::Batch batch = batch_of({{4, 5, 6}}, {{5, 6, 8}});
@@ -111,8 +112,8 @@ TEST_F(AlignTest, AModelInDoubleIsRecordedInF32) {
 
 TEST_F(AlignTest, PiecesOfAWordVoteTogether) {
   // Source words 0 0 1 and the end, target words 0 1 1 and the end.
-  const std::vector<float> numbers{.3f, .3f, .4f, 0,    // word 0 looks at the pieces of word 0, together
-                                   .1f, .1f, .2f, .6f,  // the end counts for nothing
+  const std::vector<float> numbers{.3f, .3f, .4f, 0,    // word 0 attends to the pieces of word 0, summed
+                                   .1f, .1f, .2f, .6f,  // the end of the sentence is no word
                                    .3f, .1f, .6f, 0,    //
                                    0,   0,   0,   1};
   const Tensor weights = Tensor::of({1, 4, 4}, std::span<const float>(numbers));

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What words look at, from text to words: a sentence and its translation in, attention by words out.
-// Not here: what it is gathered from (look.h, align.h), and the translating (decode/translate.h).
+// Attention by words, from text: a sentence and its translation in, what each word attends to out.
+// Not here: attention by tokens (align.h, look.h), and translation itself (decode/translate.h).
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,19 +15,21 @@
 
 namespace heed::analysis {
 
-// Words are as text::words_and_marks cuts them; a Look has one number more, for the end of the sentence.
+// The words of a sentence, and what one of them attends to. Words are as text::words_and_marks cuts them; a Look has
+// one number more, for the end of the sentence.
 struct SourceExplanation {
   std::vector<std::string> words{};
-  std::vector<HeadLook> heads{};  // what the word looks at in every head of the encoder
+  std::vector<HeadLook> heads{};  // what the word attends to in every head of the encoder
 };
 // Of the first word of the sentence that is `word`, in whatever case. Throws Error where there is none, or the model's
 // encoder has no attention.
 HEED_API SourceExplanation explain_source(nn::Pass&, const data::TextModel&, const std::string& sentence,
                                           const std::string& word);
 
+// The words of a sentence and of its translation, and what each word of the translation attends to.
 struct TargetExplanation {
   std::vector<std::string> source{}, target{};
-  std::vector<Look> looks{};  // of each word of the target, while it was chosen
+  std::vector<Look> looks{};  // of each word of the target, when it was predicted
 };
 HEED_API TargetExplanation explain_target(nn::Pass&, const data::TextModel&, const std::string& sentence,
                                           std::span<const int32_t> translation, const AlignOptions& = {});

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a word looks at, by words: the attention of one word of a sentence, head by head.
+// The attention of one word of a sentence by words: how much it attends to each other word, head by head.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -11,10 +12,11 @@
 
 namespace heed::analysis {
 
-// The weights that a word gives to each word of the source; the last number is what the end of the sentence gets. They
-// add up to 1. A word of several tokens looks as they do on average, and gets what all of them get.
+// The attention weights from one word to each word of the source; the last number is that of the end of the sentence.
+// They sum to 1. For a word of several tokens, weights from it are the mean of its tokens', weights to it their sum.
 using Look = std::vector<double>;
 
+// The Look of one head.
 struct HeadLook {
   std::string layer;  // "encoder.1.self"
   int64_t head = 0;
@@ -26,7 +28,7 @@ struct HeadLook {
 HEED_API std::vector<HeadLook> source_looks(nn::Pass&, const models::Model&, std::span<const int32_t> source,
                                             std::span<const int64_t> words, int64_t count, int64_t word);
 
-// Of each word of the target while it was chosen, in cross-attention.
+// Of each word of the target when it was predicted, in cross-attention.
 HEED_API std::vector<Look> target_looks(const Tensor& cross_weights, const WordMap&, const WordCounts&);
 
 }  // namespace heed::analysis

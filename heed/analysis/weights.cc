@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/analysis/weights.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace heed::analysis {
 namespace {
 
-// Queries one after the other: a [B,H,T,S] and b [B,H,U,S'] give [B,H,T+U,max]. A cache may have grown in between.
+// Concatenates queries: a [B,H,T,S] and b [B,H,U,S'] give [B,H,T+U,max]. A cache may have grown in between.
 Tensor after_each_other(const Tensor& a, const Tensor& b) {
   const int64_t T = a.shape(2), U = b.shape(2), S = std::max(a.shape(3), b.shape(3));
   Tensor both = Tensor::zeros({a.shape(0), a.shape(1), T + U, S});

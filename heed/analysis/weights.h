@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What an observer makes of attention while a model runs: whole weights of the layers of one role, and a head that is
-// switched off.
+// Two observers of attention: one records the weights of all layers of a role, one switches a head off.
 #include <string>
 #include <vector>
 
@@ -11,7 +11,7 @@
 
 namespace heed::analysis {
 
-// One head of one layer gives nothing.
+// Switches one head of one layer off: its output is zero.
 class HEED_API HeadSwitch : public nn::Observer {
  public:
   HeadSwitch() = default;  // all heads are on
@@ -20,7 +20,7 @@ class HEED_API HeadSwitch : public nn::Observer {
 
   // Throws Error if the layer has no such head.
   Tensor head_gate(const std::string& path, int64_t heads) override;
-  // After a pass: throws Error, with the layers there are, if none was the one.
+  // After a pass: throws Error, with the names of the layers, if there was no such layer.
   void check_found() const;
 
  private:
@@ -29,7 +29,7 @@ class HEED_API HeadSwitch : public nn::Observer {
   std::vector<std::string> seen_;
 };
 
-// Keeps [B,Hq,T,S] of every layer of a role: for sentences, not for long texts.
+// Records the weights [B,Hq,T,S] of every layer of a role: for sentences, not for long texts.
 class HEED_API WeightRecorder final : public nn::Observer {
  public:
   struct Layer {
@@ -37,7 +37,7 @@ class HEED_API WeightRecorder final : public nn::Observer {
     Tensor weights;  // [B,Hq,T,S] in f32, whatever the model runs in; where tokens came one at a time, T of them
   };
 
-  // `switched` is asked for gates.
+  // Head gates come from `switched`, such as a HeadSwitch.
   WeightRecorder(nn::AttentionRole role, Parallel& parallel, nn::Observer* switched = nullptr)
       : role_(role), parallel_(parallel), switched_(switched) {}
 

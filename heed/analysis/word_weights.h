@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Attention by words: what tokens give to tokens, gathered by the words that these are parts of.
-// Not here: the weights themselves (weights.h, align.h), and what is read out of them (align.h, look.h).
+// Attention weights from tokens to tokens, summed up by words.
+// Not here: the weights of tokens (weights.h, align.h), and what is concluded from those of words (align.h, look.h).
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -10,7 +11,7 @@
 
 namespace heed::analysis {
 
-// Words of the source and of the target by tokens, as text::words_of_tokens gives them.
+// The word that each token of the source and of the target belongs to, as text::words_of_tokens gives them.
 struct WordMap {
   std::vector<int64_t> source, target;
 };
@@ -19,13 +20,14 @@ struct WordCounts {
   int64_t source = 0, target = 0;
 };
 
-// What one word gives to each word of the source, and at the end to what is none, as the end of the sentence.
+// The weights from one word to each word of the source; the last number is for tokens that are no word, such as the end
+// of the sentence.
 class HEED_API WordWeights {
  public:
   WordWeights(std::span<const int64_t> source_words, int64_t count)
       : words_(source_words), sums_(static_cast<size_t>(count) + 1) {}
 
-  // One more token of the word, which gives row[s] to token s of the source.
+  // Adds one more token of the word, with weight row[s] to token s of the source.
   void add(std::span<const float> row);
 
   int64_t tokens() const { return tokens_; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/autograd/checkpoint.h"
 
 namespace heed::detail {
@@ -9,8 +10,8 @@ Constants constants_of(std::span<const Var> inputs) {
   return constants;
 }
 
-// What reaches a leaf of the inner tape is added to the outer gradient term by term, as it would be without the inner
-// tape, and where there is none yet, becomes it. So one outer value is one leaf.
+// The gradient of a leaf of the inner tape starts from the outer gradient, or becomes it where there is none yet, so
+// that terms are added in the same order as without the inner tape. So each outer value is one leaf.
 void run_again(const Backward& backward, const std::function<Var(const Context&, std::span<const Var>)>& f,
                const Constants& inputs) {
   Tape tape;

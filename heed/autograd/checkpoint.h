@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// checkpoint(context, f, inputs): f(context, inputs), trading memory for time. Nothing that f computes on the way is
-// kept: going back runs f once more, with a tape of its own, and goes back through that. The results and gradients are
-// the same bits as without.
+// Gradient checkpointing: checkpoint(context, f, inputs) is f(context, inputs), trading memory for time. No activation
+// of f is kept: the backward pass runs f once more, with a tape of its own, and backward through that. The results and
+// gradients are the same bits as without.
 //
 //   Var y = checkpoint(context, [&](const Context& c, std::span<const Var> in) { return block(c, in[0]); },
 //                      std::array{x});
@@ -9,7 +10,7 @@
 // - Everything on the tape that f depends on comes through `inputs`. A tracked Var that f captured instead counts as a
 //   constant at first, and is an Error when f runs again: it belongs to another tape.
 // - Parameters may also come through leaves that f makes on the tape of the context that it is given, with gradients
-//   of their own, as layers do: those are added to. f is run without a tape first: then they are constants.
+//   of their own, as layers do: those accumulate. f is run without a tape first: then they are constants.
 // - f computes the same both times: dropout from the same seed and stream, not from one that has moved on.
 #include <functional>
 #include <span>
@@ -29,7 +30,7 @@ HEED_API void run_again(const Backward&, const std::function<Var(const Context&,
 
 }  // namespace detail
 
-// F: Var(const Context&, std::span<const Var>), held by value until the tape goes back.
+// F: Var(const Context&, std::span<const Var>), held by value until the backward pass.
 template <class F>
 Var checkpoint(const Context& context, F f, std::span<const Var> inputs) {
   detail::Constants constants = detail::constants_of(inputs);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/autograd/checkpoint.h"
 
 #include <gtest/gtest.h>
@@ -132,7 +133,7 @@ TEST(Checkpoint, ABlockThatDependsOnNothingSendsNothing) {
   EXPECT_FALSE(bench.tape.gradient(x));
 }
 
-TEST(Checkpoint, RefusesATrackedValueThatWasCaptured) {
+TEST(Checkpoint, RejectsATrackedValueThatWasCaptured) {
   Bench bench;
   const Var x = bench.tape.leaf(vector({1})), captured = bench.tape.leaf(vector({2}));
   const Block f = [&](const Context& c, std::span<const Var> in) { return multiply(c, in[0], captured); };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/autograd/gradcheck.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// What is varied: numbers, what the tape said their gradient is, and how to call them in a report.
+// A tensor that is perturbed: its numbers, their gradient by the tape, and its name in a report.
 struct Varied {
   std::string name;
   Tensor numbers, gradient;
@@ -32,7 +33,7 @@ double combine(const Tensor& output, const Tensor& weights) {
   return sum;
 }
 
-// Of one tensor, over what was tried.
+// The error of one tensor, over the elements or directions that were tried.
 struct Deviation {
   double error = 0, largest = 0;
   std::string where{};
@@ -67,7 +68,7 @@ Deviation over_elements(const Varied& varied, const std::function<double()>& eva
   const int64_t size = varied.numbers.size();
   const bool every = options.samples == 0 || options.samples >= size;
   const double one = 1;
-  // Those that are not tried, too, say how large gradients are.
+  // Elements that are not tried count for the scale, too.
   if (varied.gradient) {
     for (const double g : varied.gradient.span<double>()) {
       if (std::isfinite(g)) deviation.largest = std::max(deviation.largest, std::abs(g));
@@ -88,7 +89,7 @@ void normalise(std::span<double> d) {
   for (double& x : d) x /= length > 0 ? length : 1;
 }
 
-// Along the gradient the derivative is far above the rounding of f; the random part finds what the gradient lacks.
+// Along the gradient the derivative is far above the rounding of f; the random direction finds what the gradient lacks.
 Deviation over_directions(const Varied& varied, const std::function<double()>& evaluate,
                           const GradcheckOptions& options, Rng& rng) {
   Deviation deviation;
@@ -147,6 +148,7 @@ GradcheckResult gradcheck(const std::function<Var(Context&, std::span<const Var>
     Tape tape;
     Context context{parallel, workspace, &tape};
     std::vector<Var> leaves;
+    leaves.reserve(inputs.size());
     for (const Tensor& input : inputs) leaves.push_back(tape.leaf(input));
     const Var output = f(context, leaves);
     check_double("the output", output.value());

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Gradients against central differences, in double. The output, of any shape, is made a number by a fixed random
-// combination of its elements, so that no gradient can hide behind a symmetry.
+// Gradients against central differences, in f64. The output, of any shape, is reduced to a scalar by a fixed random
+// linear combination of its elements, so that no gradient can hide behind a symmetry.
 #include <functional>
 #include <span>
 #include <string>
@@ -12,15 +13,18 @@
 
 namespace heed {
 
+// The largest error that was found, and where.
 struct GradcheckResult {
-  // The largest difference, over the largest gradient of the same tensor; infinite where something is not a number.
-  // Differences see little of a tensor whose gradients are all nearly zero, as of a bias that a softmax takes away: it
-  // is measured by a thousandth of the largest gradient of all.
+  // The largest difference, relative to the largest gradient of the same tensor; infinite where something is NaN.
+  // Finite differences are noise for a tensor whose gradients are all nearly zero, such as a bias that a softmax
+  // cancels: its error is relative to a thousandth of the largest gradient of all, at least.
   double error = 0;
-  double largest = 0;   // gradient, of all
-  std::string where{};  // the error is: "input 1[17]" or "layers.0.weight[3]"; without the element for a direction
+  double largest = 0;  // gradient of all tensors
+  std::string
+      where{};  // the largest error is: "input 1[17]", "layers.0.weight[3]"; for a direction, without an element
 };
 
+// How finely, and of how many elements, gradients are checked.
 struct GradcheckOptions {
   double step = 1e-5;
   uint64_t seed = 1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/autograd/parameter.h"
 
 #include <gtest/gtest.h>
@@ -156,7 +157,7 @@ struct Twins {
   }
 };
 
-TEST(ParameterStore, RefusesWhatComesTwice) {
+TEST(ParameterStore, RejectsWhatComesTwice) {
   Twins names{counting({2}), counting({3}), "same", "same", false};
   EXPECT_EQ(error_of([&] { ParameterStore store(names); }),
             "parameters: the name 'same' came twice, expected each once");

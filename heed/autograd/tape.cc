@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/autograd/tape.h"
 
 #include <string>
@@ -76,8 +77,8 @@ void Backward::pass_on(size_t i, const Tensor& gradient) const {
   if (to.gradient) {
     add_into(to.gradient, gradient);
   } else {
-    // The gradient of an output is dropped after this, and may live on as this one. But others may hold it by now, as
-    // a sum's two inputs would: gradients are added to, so each needs its own.
+    // The gradient of an output is freed after this record, and its memory can become this gradient. Unless another
+    // value holds it by now, as a sum's two inputs would: gradients accumulate, so each needs memory of its own.
     to.gradient = (owns(gradient) ? gradient : gradient.clone()).reshaped(to.shape);
   }
 }
@@ -114,7 +115,7 @@ void Tape::check_mine(const char* what, const Var& var) const {
   const auto slot = static_cast<size_t>(var.slot_);
   if (slot < used_up_ && !slots_[slot].leaf) {
     throw Error(std::string("tape: ") + what + ", of shape " + to_string(var.shape()) +
-                ", was computed before the tape went back, expected a leaf or something new");
+                ", was computed before the last backward pass, expected a leaf or something new");
   }
 }
 
@@ -132,8 +133,8 @@ int32_t Tape::push(std::span<const Var> inputs, std::span<const Tensor> outputs,
 }
 
 bool Tape::reached(const Record& record) const {
-  for (int32_t n = 0; n < record.outputs; ++n) {
-    if (slots_[static_cast<size_t>(record.first_output + n)].gradient) return true;
+  for (int32_t slot = record.first_output; slot < record.first_output + record.outputs; ++slot) {
+    if (slots_[static_cast<size_t>(slot)].gradient) return true;
   }
   return false;
 }
@@ -160,7 +161,9 @@ void Tape::backward(const Var& output, const Context& context, const Tensor& see
       (*record.back)(backward);
       backward.finish();
     }
-    for (int32_t n = 0; n < record.outputs; ++n) slots_[static_cast<size_t>(record.first_output + n)].gradient = {};
+    for (int32_t slot = record.first_output; slot < record.first_output + record.outputs; ++slot) {
+      slots_[static_cast<size_t>(slot)].gradient = {};
+    }
     input_slots_.resize(record.first_input);
     records_.pop_back();
   }

@@ -1,13 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Reverse-mode differentiation with a coarse tape: an op is a kernel pair that computes its outputs at once and leaves
-// behind what to do on the way back. The tape is a flat list in order of creation, so going back is one loop from the
-// end; each record is freed as it is used. Without a tape in the Context the same ops compute, and nothing is kept.
+// Reverse-mode differentiation with a coarse tape: an op is a pair of kernels, forward and backward. It computes its
+// outputs at once and records its backward function. The tape is a flat list of records in order of creation, so the
+// backward pass is one loop from the end; each record is freed as it is used. Without a tape in the Context the same
+// ops compute, and nothing is kept.
 //
 //   Tape tape;
 //   Context context{.parallel = parallel, .workspace = workspace, .tape = &tape};
 //   Var w = tape.leaf(weight, d_weight);
 //   Var loss = ...;                 // ops on Vars
 //   tape.backward(loss, context);   // adds to d_weight
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -27,14 +30,14 @@ namespace heed {
 
 class Tape;
 
-// What an op computes with.
+// What an op computes with: threads, scratch memory, and the tape that it is recorded on.
 struct Context {
   Parallel& parallel;
   Workspace& workspace;
   Tape* tape = nullptr;  // null: inference
 };
 
-// A value in a computation: a tensor, and where its gradient is gathered, if anywhere.
+// A value in a computation: a tensor, and the slot of the tape that its gradient is accumulated in, if it has one.
 class Var {
  public:
   Var() = default;
@@ -55,23 +58,24 @@ class Var {
   uint32_t epoch_ = 0;  // of the tape it belongs to
 };
 
-// What a record sees on the way back: gradients of its outputs, and those of its inputs to add to.
+// What a record is given in the backward pass: gradients of its outputs, and those of its inputs to accumulate into.
 class HEED_API Backward {
  public:
   Parallel& parallel() const { return context_.parallel; }
   Workspace& workspace() const { return context_.workspace; }
   // The gradient of output i; empty where nothing depends on that output.
   const Tensor& of(size_t i) const;
-  // Where the gradient of input i is added to, zeros at first; empty where it is not wanted. No two inputs share one,
-  // even if they are one value, as in self-attention without projections: kernels may write them at the same time.
+  // Where the gradient of input i is accumulated, zeros at first; empty where it is not wanted. No two inputs share
+  // one, even if they are one value, as in self-attention without projections: kernels may write them at the same time.
   Tensor to(size_t i) const;
   bool wants(size_t i) const;
-  // What has been added to the gradient of input i already; empty where nothing has.
+  // What has been accumulated in the gradient of input i already; empty where nothing has.
   Tensor so_far(size_t i) const;
   // Whether inputs i and j are one value.
   bool same(size_t i, size_t j) const;
-  // Adds a gradient of as many numbers, for ops that only look at their input in another way. The first to come to an
-  // input is not copied where it is the gradient of an output: do not read that after this.
+  // Adds a gradient of as many numbers to that of input i, for ops that pass their output's on as it is (a sum, a
+  // reshape). The first one of an input is not copied where it is the gradient of an output: do not read that after
+  // this.
   void pass_on(size_t i, const Tensor& gradient) const;
 
  private:
@@ -111,8 +115,8 @@ class HEED_API Tape {
     return vars;
   }
 
-  // From `output`, whose own gradient is 1 (or `seed`), back to all leaves. The records are used up: leaves can be used
-  // again, what was computed from them cannot.
+  // The backward pass: from `output`, whose own gradient is 1 (or `seed`), to all leaves. The records are used up:
+  // leaves can be used again, what was computed from them cannot.
   void backward(const Var& output, const Context& context, const Tensor& seed = {});
   // The gradient of a leaf that was given none of its own; empty where nothing reached it. Until clear().
   Tensor gradient(const Var&) const;
@@ -180,13 +184,26 @@ class HEED_API Tape {
   uint32_t epoch_;      // no two tapes, and none before and after clear(), have the same
 };
 
-// How ops record: the output is tracked if there is a tape and an input is tracked, and else a constant.
+// How ops record: outputs are tracked if there is a tape and an input is tracked, and else constants.
+inline bool wants_record(const Context& context, std::span<const Var> inputs) {
+  return context.tape && std::any_of(inputs.begin(), inputs.end(), [](const Var& input) { return input.tracked(); });
+}
+template <class Back>
+Var record(const Context& context, std::span<const Var> inputs, Tensor output, Back back) {
+  if (!wants_record(context, inputs)) return Var(std::move(output));
+  return context.tape->record(inputs, std::move(output), std::move(back));
+}
 template <class Back>
 Var record(const Context& context, std::initializer_list<Var> inputs, Tensor output, Back back) {
-  bool tracked = false;
-  for (const Var& input : inputs) tracked = tracked || input.tracked();
-  if (!context.tape || !tracked) return Var(std::move(output));
-  return context.tape->record(std::span(inputs.begin(), inputs.size()), std::move(output), std::move(back));
+  return record(context, std::span(inputs.begin(), inputs.size()), std::move(output), std::move(back));
+}
+template <size_t N, class Back>
+std::array<Var, N> record(const Context& context, std::span<const Var> inputs, const std::array<Tensor, N>& outputs,
+                          Back back) {
+  if (wants_record(context, inputs)) return context.tape->record<N>(inputs, outputs, std::move(back));
+  std::array<Var, N> constants;
+  std::copy(outputs.begin(), outputs.end(), constants.begin());
+  return constants;
 }
 
 }  // namespace heed

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/autograd/tape.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +55,7 @@ TEST(Tape, InputsThatAreOneValueHaveGradientsApart) {
   EXPECT_EQ(bench.tape.gradient(x).item(), 60);
 }
 
-// Handing gradients on without a copy must not make two values share one.
+// Passing gradients on without a copy must not make two values share one.
 TEST(Tape, ASumOfAValueWithItselfCountsTwice) {
   Bench bench;
   const Var x = bench.tape.leaf(vector({3, 4})), w = bench.tape.leaf(vector({1, 1}));
@@ -228,7 +229,7 @@ TEST(Tape, ClearingFreesEverything) {
   EXPECT_EQ(resource.use_count(), 1);
 }
 
-// One gradient is handed on along a chain of sums, and not copied.
+// One gradient is passed on along a chain of sums, and not copied.
 TEST(Tape, HandsTheOnlyGradientOn) {
   Bench bench;
   const Var x = bench.tape.leaf(vector({1, 2}));
@@ -284,7 +285,7 @@ TEST(Tape, SaysWhatIsWrong) {
   EXPECT_EQ(backward(y), "tape: a gradient of shape [1] in f64 was passed on to input 0, expected [2] in f64");
 }
 
-TEST(Tape, RefusesValuesThatAreNotItsOwn) {
+TEST(Tape, RejectsValuesThatAreNotItsOwn) {
   Bench bench, other;
   const Var x = bench.tape.leaf(vector({2})), stranger = other.tape.leaf(vector({2}));
   const std::string expected =
@@ -298,15 +299,17 @@ TEST(Tape, RefusesValuesThatAreNotItsOwn) {
             "tape: the gradient of a value of another tape was asked for, or of this one before it was cleared");
 }
 
-TEST(Tape, RefusesValuesWhoseRecordsAreUsedUp) {
+TEST(Tape, RejectsValuesWhoseRecordsAreUsedUp) {
   Bench bench;
   const Var x = bench.tape.leaf(vector({2})), y = multiply(bench.context, x, x);
   bench.tape.backward(y, bench.context);
-  EXPECT_EQ(error_of([&] { multiply(bench.context, x, y); }),
-            "tape: an input, of shape [1], was computed before the tape went back, expected a leaf or something new");
-  EXPECT_EQ(error_of([&] { bench.tape.backward(y, bench.context); }),
-            "tape: what backward begins from, of shape [1], was computed before the tape went back, expected a leaf or "
-            "something new");
+  EXPECT_EQ(
+      error_of([&] { multiply(bench.context, x, y); }),
+      "tape: an input, of shape [1], was computed before the last backward pass, expected a leaf or something new");
+  EXPECT_EQ(
+      error_of([&] { bench.tape.backward(y, bench.context); }),
+      "tape: what backward begins from, of shape [1], was computed before the last backward pass, expected a leaf or "
+      "something new");
   EXPECT_EQ(bench.tape.gradient(x).item(), 4);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What tests of the tape share: a context, and small ops of their own in double.
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 
 namespace heed::autograd_testing {
 
-// What is needed to compute, with a tape.
+// A context to compute with, and its tape.
 struct Bench {
   explicit Bench(int threads = 1) : parallel(threads) {}
   Parallel parallel;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory for tensors and plans, kept for reuse: a step that has seen its shapes before asks the system for nothing.
 // Each thread keeps what was freed on it, so there is nothing to lock; memory may be freed on another thread than it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Cancel: how one thread, or a signal handler, ends a long call of another. The call looks at it between steps and
 // throws Cancelled; what was finished by then has been delivered.

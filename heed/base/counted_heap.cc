@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/base/counted_heap.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace {
 
 std::atomic<int64_t> allocated{0}, alive{0}, peak{0};
 
-// A size stands before each block, a whole alignment away from it.
+// The size is stored before each block, a whole alignment away from it.
 void* allocate(size_t bytes, size_t alignment) {
   const size_t room = std::max(alignment, alignof(std::max_align_t));
   auto* block = static_cast<std::byte*>(std::aligned_alloc(room, (bytes + room - 1) / room * room + room));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // For tests: a program that links counted_heap.cc counts every operator new, how often and how many bytes are alive.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One list of an option struct's fields, from which flags, JSON, Python arguments and the reference page come:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The one exception heed throws: an argument that cannot be worked with. Its text names the argument, what came and
 // what was expected, and is written for the user. Kernels never throw: plans and ops check before anything runs.

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/base/file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,6 +43,30 @@ struct stat status_of(int descriptor, const std::string& path) {
   return status;
 }
 
+void check_regular(const struct stat& status, const std::string& path) {
+  const mode_t mode = status.st_mode;
+  if (S_ISREG(mode)) return;
+  throw Error(path + ": is " +
+              (S_ISDIR(mode)    ? "a folder"
+               : S_ISFIFO(mode) ? "a pipe"
+                                : "no regular file") +
+              ", expected a regular file");
+}
+
+// Until there are bytes, or the end. A pipe that was opened without waiting for its writer has neither before one came.
+void wait_for_bytes(int descriptor, const std::string& path, const std::function<void()>& waiting) {
+  constexpr int kMilliseconds = 100;
+  for (;;) {
+    struct pollfd wanted {
+      .fd = descriptor, .events = POLLIN, .revents = 0
+    };
+    const int ready = ::poll(&wanted, 1, waiting ? kMilliseconds : -1);
+    if (ready > 0) return;
+    if (ready < 0 && errno != EINTR) fail_with(errno, path, "wait for");
+    if (waiting) waiting();
+  }
+}
+
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -62,6 +88,11 @@ void sync_folder(const std::string& folder) {
 }
 
 }  // namespace
+
+void check_regular(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) check_regular(status, path);
+}
 
 std::vector<std::byte> read_file(const std::string& path, uint64_t limit) {
   constexpr size_t kStep = size_t{1} << 16;
@@ -86,9 +117,9 @@ std::vector<std::byte> read_file(const std::string& path, uint64_t limit) {
 }
 
 MappedFile::MappedFile(const std::string& path) {
-  const Descriptor descriptor(path, O_RDONLY);
+  const Descriptor descriptor(path, O_RDONLY | O_NONBLOCK);  // a pipe is found out, and not waited for
   const struct stat status = status_of(descriptor, path);
-  if (!S_ISREG(status.st_mode)) throw Error(path + ": is not a regular file");
+  check_regular(status, path);
   size_ = static_cast<size_t>(status.st_size);
   if (size_ == 0) return;  // nothing can be mapped
   void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
@@ -136,8 +167,8 @@ std::span<const std::byte> SpillFile::map() {
   return {data_, size_};
 }
 
-ReadableFile::ReadableFile(const std::string& path) : path_(path) {
-  const Descriptor descriptor(path, O_RDONLY);
+ReadableFile::ReadableFile(const std::string& path, const std::function<void()>& waiting) : path_(path) {
+  const Descriptor descriptor(path, O_RDONLY | O_NONBLOCK);
   const struct stat status = status_of(descriptor, path);
   if (S_ISDIR(status.st_mode)) fail_with(EISDIR, path, "read");
   if (S_ISREG(status.st_mode)) {
@@ -148,8 +179,9 @@ ReadableFile::ReadableFile(const std::string& path) : path_(path) {
   copied_ = std::make_unique<SpillFile>();
   std::vector<std::byte> piece(size_t{1} << 20);
   for (;;) {
+    wait_for_bytes(descriptor, path, waiting);
     const ssize_t got = ::read(descriptor, piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) fail_with(errno, path, "read");
     if (got == 0) break;
     copied_->append(std::span(piece).first(static_cast<size_t>(got)));

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whole files: read, mapped, or written so that a reader sees the old one or the new one and never half of it.
 // POSIX only. Errors name the path, what was being done and what the system said.
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,11 +15,15 @@
 
 namespace heed {
 
+// Throws Error if something stands under this name that is no regular file, such as a folder, or a pipe that would be
+// waited for. What is not there is left to those who open it.
+HEED_API void check_regular(const std::string& path);
+
 // All bytes of a file, a pipe included. More than `limit` bytes are an error, and are not read.
 HEED_API std::vector<std::byte> read_file(const std::string& path, uint64_t limit);
 
 // A file's bytes, read by the system as they are touched. A later rename over the path does not disturb it; a program
-// that shortens the file in place does.
+// that shortens the file in place does. Only of regular files.
 class HEED_API MappedFile {
  public:
   explicit MappedFile(const std::string& path);
@@ -73,10 +79,11 @@ class HEED_API SpillFile {
 };
 
 // A file that is read more than once: a regular one is mapped; what can be read only once, as a pipe, is copied to a
-// temporary file first.
+// temporary file first. While nothing comes from a pipe, not even a writer, `waiting` is called several times a second:
+// it may throw, and that is how the wait ends early.
 class HEED_API ReadableFile {
  public:
-  explicit ReadableFile(const std::string& path);
+  explicit ReadableFile(const std::string& path, const std::function<void()>& waiting = {});
 
   const std::string& path() const { return path_; }
   std::span<const std::byte> bytes() const { return bytes_; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/base/file.h"
 
 #include <fcntl.h>
@@ -5,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -81,10 +83,62 @@ TEST(File, ErrorsNameThePathAndTheReason) {
   const std::string none = folder.file("none"), inside = folder.file("none/a");
   EXPECT_EQ(error_of([&] { read_file(none, kMany); }), none + ": cannot open: No such file or directory");
   EXPECT_EQ(error_of([&] { MappedFile mapped(none); }), none + ": cannot open: No such file or directory");
-  EXPECT_EQ(error_of([&] { MappedFile mapped(folder.path()); }), folder.path() + ": is not a regular file");
+  EXPECT_EQ(error_of([&] { MappedFile mapped(folder.path()); }),
+            folder.path() + ": is a folder, expected a regular file");
   EXPECT_EQ(error_of([&] { read_file(folder.path(), kMany); }), folder.path() + ": cannot read: Is a directory");
   EXPECT_EQ(error_of([&] { write_file_atomically(inside, {}); }),
             inside + ": cannot create: No such file or directory");
+}
+
+TEST(File, APipeIsNoRegularFileAndIsNotWaitedFor) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { check_regular(pipe); }), pipe + ": is a pipe, expected a regular file");
+  EXPECT_EQ(error_of([&] { MappedFile mapped(pipe); }), pipe + ": is a pipe, expected a regular file");
+  EXPECT_EQ(error_of([&] { check_regular(folder.path()); }), folder.path() + ": is a folder, expected a regular file");
+  EXPECT_EQ(error_of([&] { check_regular("/dev/null"); }), "/dev/null: is no regular file, expected a regular file");
+  EXPECT_EQ(error_of([&] { check_regular(folder.file("none")); }), "no error");
+}
+
+TEST(ReadableFile, EndsToWaitForAPipeWhenItIsToldTo) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  int waited = 0;
+  const auto three_times = [&] {
+    if (++waited == 3) throw Error("no longer");
+  };
+  EXPECT_EQ(error_of([&] { ReadableFile file(pipe, three_times); }), "no longer") << "without a writer";
+  const int writer = ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);
+  waited = 0;
+  EXPECT_EQ(error_of([&] { ReadableFile file(pipe, three_times); }), "no longer") << "with one that writes nothing";
+  ::close(writer);
+}
+
+// The writer comes later, and is slow.
+TEST(ReadableFile, ReadsAPipeToItsEnd) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.file("pipe"), text(300'000, 'x');
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const bool watched : {false, true}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::usleep(250'000);
+      const int out = ::open(pipe.c_str(), O_WRONLY);
+      bool good = ::write(out, "first ", 6) == 6;
+      ::usleep(250'000);
+      for (size_t at = 0; good && at < text.size(); at += 1000) good = ::write(out, text.data() + at, 1000) == 1000;
+      ::_exit(good ? 0 : 1);
+    }
+    int waited = 0;
+    const ReadableFile file(pipe, watched ? std::function<void()>([&] { ++waited; }) : nullptr);
+    EXPECT_EQ(text_of(file.bytes()), "first " + text);
+    EXPECT_EQ(waited > 0, watched);
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
 }
 
 TEST(SpillFile, GivesBackWhatWasAppended) {

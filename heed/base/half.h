@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What numbers are stored as (DType), and those of 16 bits, for storage only: BFloat16 (the upper half of an f32) and
 // Float16 (IEEE binary16). Arithmetic is done in f32; going there is exact, coming back rounds to the nearest, ties to

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/base/parallel.h"
 
 #include <algorithm>
@@ -46,7 +47,7 @@ struct Parallel::Pool {
   void run(int64_t tasks, const TaskRef& body);
 
  private:
-  void serve(int worker);
+  void work(int worker);
   bool await_call();
   bool join();
   void leave();
@@ -88,7 +89,7 @@ Parallel::Pool::~Pool() {
 void Parallel::Pool::start(int threads) {
   spins_ = threads <= hardware_threads();  // or a spinning thread would keep the core from one with work
   workers_.reserve(static_cast<size_t>(threads - 1));
-  for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { serve(worker); });
+  for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
 }
 
 void Parallel::Pool::run(int64_t tasks, const TaskRef& body) {
@@ -111,7 +112,7 @@ void Parallel::Pool::run(int64_t tasks, const TaskRef& body) {
   await_workers();
 }
 
-void Parallel::Pool::serve(int worker) {
+void Parallel::Pool::work(int worker) {
   inside_body = true;
   while (await_call()) {
     if (!join()) continue;
@@ -181,7 +182,7 @@ bool Parallel::Pool::spin_until(Ready ready) const {
       pause_briefly();
       if (ready()) return true;
     }
-    // Where the machine is busy, the thread that is waited for may stand in line for this very core.
+    // Where the machine is busy, the thread that is waited for may be queued for this very core.
     std::this_thread::yield();
   } while (std::chrono::steady_clock::now() < end);
   return false;

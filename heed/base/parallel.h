@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Parallel: a small thread pool that is passed in, never global. The calling thread works too, so Parallel(1) starts
 // no thread at all. Tasks are handed out in order of their index, each to whoever is free: results must not depend on

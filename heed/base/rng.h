@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Random numbers from a counter (Philox 4x32-10, Salmon et al. 2011): the n-th draw of a stream is a pure function of
 // (seed, stream, n), so that any part of it can be drawn again, in any order, on any thread.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// fixed seed: a sound generator misses a statistical bound now and then, and these tests judge the generator itself.
 #include "heed/base/rng.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +11,8 @@
 namespace heed {
 namespace {
 
-// The statistical tests draw from fixed seeds, so they cannot flicker. A mean of n independent draws is held to kSigmas
-// of its standard deviation, sqrt(variance / n): a sound generator misses that once in 1.7 million seeds.
+// A mean of n independent draws is held to kSigmas of its standard deviation, sqrt(variance / n): a sound generator
+// misses that once in 1.7 million seeds.
 constexpr double kSigmas = 5;
 constexpr int kDraws = 1'000'000;
 

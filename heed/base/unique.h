@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // 1, 2, 3 ...: another number at every call, on whatever thread. It tells things apart that look alike.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // View<T, Rank>: a borrowed, strided, row-major-by-default array. It owns nothing and is passed by value.
 // Strides count elements, not bytes. A view whose data is null is empty: in a gradient it means 'not wanted'.
@@ -48,7 +49,7 @@ class View {
   constexpr View(T* data, const Dims<Rank>& shape, const Dims<Rank>& strides)
       : data_(data), shape_(shape), strides_(strides) {}
 
-  // View<float> serves wherever View<const float> is asked for.
+  // View<float> converts to View<const float>.
   template <class U, class = std::enable_if_t<std::is_same_v<const U, T> && !std::is_same_v<U, T>>>
   constexpr View(const View<U, Rank>& other)  // NOLINT(google-explicit-constructor)
       : data_(other.data()), shape_(other.shape()), strides_(other.strides()) {}

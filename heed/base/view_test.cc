@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/base/view.h"
 
 #include <gtest/gtest.h>
@@ -112,7 +113,7 @@ TEST(View, SliceKeepsStrides) {
 }
 
 TEST(View, SplitsPackedProjectionsWithoutACopy) {
-  // [T, 3 * H * D] as one projection writes it: q, k and v of each row stand behind one another.
+  // [T, 3 * H * D] as one projection writes it: q, k and v of each row follow each other.
   std::vector<float> data = numbered();
   const View<float, 3> packed(data.data(), {2, 3, 4});
   const View<float, 3> k = packed.slice(1, 1, 1);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Workspace: scratch memory that a caller reserves once and lends to kernels, which never allocate themselves.
 // It grows on reserve() and keeps its size; the contents are not preserved. One kernel call at a time may use it.

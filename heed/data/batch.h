@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A batch of token ids, row-major and padded, and the tensors that a model takes of it: what training, evaluation and
-// decoding share. Not here: which rows go together (groups.h for a list, batches.h for a corpus).
+// A padded batch of token ids, and the tensors that a model takes of it: shared by training, evaluation and decoding.
+// Not here: which rows are batched together (groups.h for a list, batches.h for a corpus).
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,18 +12,18 @@
 
 namespace heed::data {
 
-// The target goes in as <s> y1 y2 ..., and comes out as y1 y2 ... </s>. A language model has no source; a tagger's
-// target is a tag for each token of the source, and comes out alone.
+// Rows of ids with padding, for teacher forcing: the decoder's input is <s> y1 y2 ..., its labels are y1 y2 ... </s>. A
+// language model has no source; a tagger's labels are a tag for each token of the source, and it has no target input.
 struct Batch {
   int64_t rows = 0, source_length = 0, target_length = 0;
   std::vector<int32_t> source{}, target_in{}, target_out{};  // [rows, length]
-  std::vector<int64_t> source_lengths{}, target_lengths{};   // real tokens of each row
+  std::vector<int64_t> source_lengths{}, target_lengths{};   // tokens of each row that are not padding
   std::vector<int64_t> items{};                              // which of the corpus, or of the list, each row is
-  int64_t target_tokens = 0;                                 // real ones, </s> included
+  int64_t target_tokens = 0;                                 // without padding, </s> included
   int32_t pad = text::SpecialTokens{}.pad;
 };
 
-// Bare ids, as a tokenizer's encode() gives them.
+// A source and a target as ids, without <s> and </s>, as a tokenizer's encode() gives them.
 struct TokenPair {
   std::vector<int32_t> source{}, target{};
 };

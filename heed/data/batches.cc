@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/data/batches.h"
 
 #include <bit>
@@ -36,7 +37,7 @@ Batches::Batches(const text::Corpus& corpus, const text::Tokenizer& source, cons
   finish();
 }
 
-Batches::Batches(const text::TsvFile& file, const text::Tokenizer& source, const text::Tokenizer& target,
+Batches::Batches(const text::PairSource& file, const text::Tokenizer& source, const text::Tokenizer& target,
                  const BatchOptions& options)
     : options_(options), special_(target.special()), ids_(options.memory) {
   check_options(options);
@@ -99,7 +100,7 @@ void Batches::cut_buckets() {
   }
 }
 
-// Any item of a bucket may come to stand anywhere in it, so each counts with the length of the longest.
+// The shuffle may move an item anywhere in its bucket, so each counts with the length of the longest.
 void Batches::cut_batches() {
   for (const Range& bucket : buckets_) {
     const int64_t longest = items_[bucket.end - 1].length(), rows = options_.tokens / longest;
@@ -134,7 +135,7 @@ std::vector<Batch> Batches::in_order() const {
   return result;
 }
 
-// Which items stand at the places of a batch in this epoch.
+// The items of a batch in this epoch.
 std::vector<int64_t> Batches::members(int64_t epoch, const Range& batch) const {
   std::vector<int64_t> result;
   auto bucket = std::upper_bound(buckets_.begin(), buckets_.end(), batch.begin,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Batches of token ids by a budget of tokens: sentences of about the same length together, in an order that a seed
 // shuffles. The n-th batch of an epoch is a pure function of (corpus, options, epoch, n), so that a run can be resumed
@@ -17,8 +18,8 @@
 
 namespace heed::data {
 
-// Where training takes its batches from: any source that gives batch n of an epoch as a pure function of both, so that
-// a run can be stopped and go on. What has no end has one epoch, of kEndless batches.
+// Where training takes its batches from. Batch n of an epoch is a pure function of both, so that a run can be resumed.
+// A source without end has one epoch, of kEndless batches.
 class HEED_API BatchSource {
  public:
   static constexpr int64_t kEndless = std::numeric_limits<int64_t>::max();
@@ -27,6 +28,7 @@ class HEED_API BatchSource {
   virtual Batch at(int64_t epoch, int64_t n) const = 0;
 };
 
+// The size of batches, and what is left out of them.
 struct BatchOptions {
   int64_t tokens{4096};     // of a batch at most: rows times the longer of source and target length, padding included
   int64_t max_length{256};  // a longer pair is left out; the end counts
@@ -35,20 +37,21 @@ struct BatchOptions {
   bool tags{false};                  // targets are tags: a pair that has not one for each token of its source throws
 };
 
+// The batches of a corpus.
 class HEED_API Batches final : public BatchSource {
  public:
   // Encodes the corpus once. The source gets its end. A language model has an empty source. Throws Error if no pair is
   // left.
   Batches(const text::Corpus&, const text::Tokenizer& source, const text::Tokenizer& target, const BatchOptions&);
-  // The same from a TSV file, of which no more than the ids are kept: it may be larger than memory.
-  Batches(const text::TsvFile&, const text::Tokenizer& source, const text::Tokenizer& target, const BatchOptions&);
+  // The same from files, of which no more than the ids are kept: they may be larger than memory.
+  Batches(const text::PairSource&, const text::Tokenizer& source, const text::Tokenizer& target, const BatchOptions&);
   // The same from ids.
   Batches(std::span<const TokenPair>, const BatchOptions&, const text::SpecialTokens& = {});
 
   int64_t pairs() const;     // that are used
   int64_t left_out() const;  // longer than max_length or than a batch, or without a token in the source
   int64_t size() const override;
-  // 0 <= n < size(). Nothing is stored, so several threads may ask. Not shuffled: see in_order().
+  // 0 <= n < size(), in the epoch's shuffled order. Changes nothing, so several threads may call it.
   Batch at(int64_t epoch, int64_t n) const override;
   // The same pairs from shortest to longest, for evaluation.
   std::vector<Batch> in_order() const;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/data/batches.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@
 namespace heed::data {
 namespace {
 
-using heed::testing::error_of;
+using heed::testing::error_of, heed::testing::seeded;
 using text::Corpus, text::Pair, text::kBegin, text::kEnd, text::kPad;
 
 // A token a letter: 'a' is 4.
@@ -34,7 +35,7 @@ class Letters final : public text::Tokenizer {
 };
 
 Corpus random_corpus(int64_t pairs, uint64_t longest, uint64_t seed) {
-  Rng rng(seed);
+  Rng rng(seeded(seed));
   const auto word = [&] {
     std::string text(1 + rng.below(longest), 'a');
     for (char& c : text) c = static_cast<char>('a' + rng.below(26));
@@ -98,7 +99,7 @@ RC_GTEST_PROP(Batches, AnEpochHasEveryPairOnceWithinTheBudget, ()) {
 TEST(Batches, ABatchIsAFunctionOfEpochAndNumber) {
   const Corpus corpus = random_corpus(500, 30, 1);
   const Batches a = batches_of(corpus, {.tokens = 200}), b = batches_of(corpus, {.tokens = 200});
-  const Batches other = batches_of(corpus, {.tokens = 200, .seed = 2});
+  const Batches other = batches_of(corpus, {.tokens = 200, .seed = seeded(2)});
   int64_t same_epoch = 0, same_seed = 0;
   for (int64_t n = a.size() - 1; n >= 0; --n) {  // from the end: nothing depends on what was asked before
     EXPECT_EQ(a.at(3, n).items, b.at(3, n).items);
@@ -109,20 +110,27 @@ TEST(Batches, ABatchIsAFunctionOfEpochAndNumber) {
   EXPECT_LT(same_seed, a.size() / 10);
 }
 
+// A length that fits one batch has the same members always, and what is left of a length may be one pair or two, and so
+// the same by chance. The rarest length here has a 16th of the pairs, some 62, of which 25 fit a batch: eight of them
+// are the same eight once in three billion draws.
 TEST(Batches, MembersChangeWithTheEpoch) {
-  const Corpus corpus = random_corpus(400, 4, 1);  // a few lengths: many of each
+  constexpr int64_t kRows = 8;
+  const Corpus corpus = random_corpus(1000, 4, 1);
   const Batches batches = batches_of(corpus, {.tokens = 50});
   std::set<std::set<int64_t>> first;
   for (int64_t n = 0; n < batches.size(); ++n) {
     const Batch batch = batches.at(0, n);
     first.emplace(batch.items.begin(), batch.items.end());
   }
-  int64_t same = 0;
+  int64_t same = 0, compared = 0;
   for (int64_t n = 0; n < batches.size(); ++n) {
     const Batch batch = batches.at(1, n);
+    if (batch.rows < kRows) continue;
+    ++compared;
     same += first.contains({batch.items.begin(), batch.items.end()});
   }
   EXPECT_EQ(same, 0);
+  EXPECT_GT(compared, batches.size() / 2);
 }
 
 TEST(Batches, InOrderGoesFromShortToLong) {
@@ -203,7 +211,7 @@ TEST(Batches, ACorpusMayLieInFiles) {
     std::ofstream file(folder.file("pairs.tsv"));
     for (const Pair& pair : corpus.pairs) file << pair.source << "\t" << pair.target << "\n";
   }
-  const BatchOptions options{.tokens = 64, .seed = 5};
+  const BatchOptions options{.tokens = 64, .seed = seeded(5)};
   const Batches expected = batches_of(corpus, options);
   for (const int64_t memory : {int64_t{1} << 20, int64_t{1000}, int64_t{0}}) {
     BatchOptions spilling = options;
@@ -263,7 +271,7 @@ TEST(IdStore, GoesToAFileBeyondItsMemory) {
 
 TEST(Shuffle, IsAPermutation) {
   for (int64_t size = 1; size < 300; ++size) {
-    const Shuffle shuffle(size, 3, size, 1);
+    const Shuffle shuffle(size, seeded(3), size, 1);
     std::set<int64_t> places;
     for (int64_t i = 0; i < size; ++i) places.insert(shuffle(i));
     EXPECT_EQ(places.size(), size);
@@ -272,13 +280,13 @@ TEST(Shuffle, IsAPermutation) {
   }
 }
 
-// All 24 orders of four come as often: chi-square with 23 degrees of freedom exceeds 58 once in 10,000 draws.
+// All 24 orders of four come as often: chi-square with 23 degrees of freedom exceeds 90 once in a billion draws.
 TEST(Shuffle, AllOrdersComeAsOften) {
   constexpr int64_t kEpochs = 24000;
   for (const uint64_t seed : {1u, 2u, 3u}) {
     std::map<std::vector<int64_t>, int64_t> orders;
     for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
-      const Shuffle shuffle(4, seed, epoch, 0);
+      const Shuffle shuffle(4, seeded(seed), epoch, 0);
       ++orders[{shuffle(0), shuffle(1), shuffle(2), shuffle(3)}];
     }
     ASSERT_EQ(orders.size(), 24u);
@@ -287,7 +295,7 @@ TEST(Shuffle, AllOrdersComeAsOften) {
       const double expected = kEpochs / 24.0, off = static_cast<double>(count) - expected;
       chi_square += off * off / expected;
     }
-    EXPECT_LT(chi_square, 58) << seed;
+    EXPECT_LT(chi_square, 90) << seed;
   }
 }
 

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which sentences of a list go through a model together: those of about the same length, so that little is padding.
+// Which sentences of a list are batched together: those of about the same length, so that there is little padding.
 #include <cstddef>
 #include <cstdint>
 #include <span>

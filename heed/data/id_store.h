@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Token ids of a corpus, one after the other: in memory, or, beyond `most` bytes, in a temporary file, so that a corpus
 // may be larger than memory.
@@ -19,7 +20,7 @@ class IdStore {
     ids_.insert(ids_.end(), ids.begin(), ids.end());
     if (std::ssize(ids_) > most_) spill();
   }
-  // Before the first look.
+  // After the last append() and before the first at().
   void finish() {
     if (!file_) return;
     spill();

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A shuffle that stores nothing: where each of n things comes to stand is computed on its own, by a Feistel network
-// over the next power of four, whose values beyond n are sent through it again (Black and Rogaway, 2002).
+// A random permutation of n numbers that is computed, not stored: by a Feistel network over the next power of four,
+// whose values beyond n are sent through it again (cycle walking; Black and Rogaway, 2002).
 #include <bit>
 #include <cassert>
 #include <cstdint>
@@ -27,7 +28,8 @@ class Shuffle {
   }
 
  private:
-  // Each round swaps the halves and adds random bits of the one to the other; it can be undone, so no two values meet.
+  // Each round swaps the halves and adds random bits of the one to the other; it is invertible, so no two inputs
+  // collide.
   uint64_t network(uint64_t value) const {
     constexpr uint32_t kRounds = 8;
     const uint32_t mask = (uint32_t{1} << half_) - 1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A model with the tokenizers that belong to it: what translates, tags or generates text. Cheap to copy, never changed:
 // several threads may use it at the same time. Not here: the folder it comes from (folder/model_folder.h).
@@ -16,7 +17,7 @@ namespace heed::data {
 struct Tokenizers {
   std::shared_ptr<const text::Tokenizer> source{}, target{};
 
-  static Tokenizers shared(std::shared_ptr<const text::Tokenizer> both) { return {both, both}; }
+  static Tokenizers shared(const std::shared_ptr<const text::Tokenizer>& both) { return {both, both}; }
   bool are_shared() const { return source == target; }
 };
 

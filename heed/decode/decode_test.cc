@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The objects that do the job: translating, generating, tagging, scoring and embedding, over text and over ids.
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ namespace heed::decode {
 namespace {
 
 using data::testing::small_model;
-using heed::testing::error_of, heed::testing::TemporaryFolder;
+using heed::testing::error_of, heed::testing::TemporaryFolder, heed::testing::seeded;
 using Kind = models::TransformerKind;
 
 const std::vector<std::string> kSentences = {"a b c", "", "d", "e d c b a", "b", "a a a"};
@@ -37,7 +38,7 @@ data::TextModel tagger() {
   models::TransformerOptions o;
   o.kind = Kind::encoder, o.vocabulary = 9, o.outputs = 7;
   o.width = 8, o.heads = 2, o.inner = 12, o.max_length = 40, o.encoder_layers = 1;
-  return data::TextModel(models::make_model(o, 3), {words("a b c d e"), words("X Y Z")}, "m");
+  return data::TextModel(models::make_model(o, seeded(3)), {words("a b c d e"), words("X Y Z")}, "m");
 }
 
 TEST(Translator, GivesTheSameOneByOneTogetherAndOverIds) {
@@ -144,6 +145,45 @@ TEST(Generator, GoesOnWithEachPromptByItself) {
   EXPECT_EQ(generator.generate(kSentences, best)[3].size(), 2u);
 }
 
+// The tokenizer knows a to e, and one space between words.
+TEST(Generator, WritesThePromptAsItCame) {
+  const Generator generator{Engine(text_model(Kind::decoder))};
+  const GenerateOptions options{.search = {.max_length = 4, .sample = true, .seed = 2}};
+  const std::vector<std::string> prompts = {"a Gato  b", "zebra", "a ", "Gato."};
+  const auto all = generator.generate(prompts, options);
+  const auto by_ids = generator.generate_ids(generator.engine().encode(prompts), options);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const size_t known = generator.engine().encode(prompts)[i].size();
+    ASSERT_EQ(all[i][0].tokens, by_ids[i][0].tokens);
+    ASSERT_GT(all[i][0].tokens.size(), known) << "something follows";
+    const std::string shown = prompts[i] == "a " ? "a" : prompts[i];  // one space before what follows
+    EXPECT_TRUE(all[i][0].text.starts_with(shown + " ")) << all[i][0].text;
+    EXPECT_NE(all[i][0].text[shown.size() + 1], ' ') << all[i][0].text;
+  }
+  EXPECT_NE(by_ids[1][0].text.find("<unk>"), std::string::npos) << "there is no text to take it from";
+}
+
+TEST(Generator, DrawsByTheNumberOfAPromptNotByItsCall) {
+  const Generator generator{Engine(text_model(Kind::decoder))};
+  GenerateOptions options{.search = {.beam = 2, .nbest = 2, .max_length = 8, .sample = true, .temperature = 3}};
+  const std::vector<std::string> prompts = {"a", "a", "a", "a"};
+  const auto all = generator.generate(prompts, options);
+  EXPECT_NE(all[0][0].text, all[1][0].text) << "else this shows nothing";
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    options.first = static_cast<int64_t>(i);
+    const auto alone = generator.generate(std::span(prompts).subspan(i, 1), options).front();
+    ASSERT_EQ(alone.size(), 2u);
+    for (size_t n = 0; n < 2; ++n) EXPECT_EQ(alone[n].text, all[i][n].text);
+  }
+}
+
+TEST(Tagger, NamesWordsAsTheyCame) {
+  const Tagger by{Engine(tagger())};
+  std::vector<std::string> tokens;
+  for (const TaggedToken& one : by.tag("a  Gato, \u2581 b.")) tokens.push_back(one.token);
+  EXPECT_EQ(tokens, (std::vector<std::string>{"a", "Gato", ",", "\u2581", "b", "."}));
+}
+
 TEST(Tagger, TagsEachTokenWhateverStandsBesideIt) {
   const Tagger by{Engine(tagger())};
   const auto all = by.tag(kSentences);
@@ -196,6 +236,9 @@ TEST(Scorer, ServesTaggersAndLanguageModelsAndDouble) {
   const Score score = tags.score({"a b", "X Z", 1});
   EXPECT_EQ(score.tokens(), 2) << "the end has no tag";
   EXPECT_EQ(error_of([&] { tags.score({"a b", "X", 1}); }), "pair 0: 2 tokens and 1 tags, expected as many");
+  EXPECT_EQ(error_of([&] { tags.check({"a b", "X", 1}); }), "2 tokens and 1 tags, expected as many");
+  EXPECT_EQ(error_of([&] { tags.check({"", "", 1}); }), "the source has no token, expected at least 1");
+  EXPECT_NO_THROW(tags.check({"a b", "X Z", 1}));
   const Scorer language{Engine(text_model(Kind::decoder))};
   EXPECT_EQ(language.score({"", "a b", 1}).tokens(), 3);
   EXPECT_EQ(error_of([&] {

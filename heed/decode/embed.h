@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Text as vectors: the states of a model's encoder (of a language model, its own), one a token, and pooled to one a
 // sentence.

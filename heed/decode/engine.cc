@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/decode/engine.h"
 
 #include <utility>
@@ -7,7 +8,7 @@
 
 namespace heed::decode {
 
-Engine::Engine(const std::string& folder, int threads) : Engine(folder::open(folder), threads) {}
+Engine::Engine(const std::string& folder, int threads) : Engine(folder::open(folder, {.threads = threads}), threads) {}
 
 Engine::Engine(data::TextModel model, int threads) : Engine(std::move(model), std::make_shared<Parallel>(threads)) {}
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // An opened model and the threads that it runs on: what a Translator, Generator, Tagger, Embedder or Scorer is made of.
 // Cheap to copy; several objects may share one, and several threads may call them at the same time. Calls on one
@@ -5,6 +6,7 @@
 // thread over the same model.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +25,12 @@ struct CallOptions {
   data::GroupOptions batch{};
   const Cancel* cancel{nullptr};    // the call then throws Cancelled
   nn::Observer* observer{nullptr};  // told of everything that the model does
+  // That caches of keys and values are stored in: bf16 and f16 take half the memory; none: what the model computes in.
+  std::optional<DType> cache{};
 };
 
-// Told of item i as soon as its result is known, on the calling thread; items may be finished in any order.
+// Told of item i as soon as its result is known; items may be finished in any order. Never by two threads at the same
+// time, but not always by the calling one.
 template <class Result>
 using Done = std::function<void(size_t item, const Result&)>;
 
@@ -56,6 +61,7 @@ class InferencePass {
  public:
   InferencePass(const Engine& engine, const CallOptions& call) : pass_{{engine.parallel(), workspace_}} {
     pass_.observer = call.observer;
+    pass_.cache_dtype = call.cache;
   }
   InferencePass(const InferencePass&) = delete;
   InferencePass& operator=(const InferencePass&) = delete;

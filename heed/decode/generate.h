@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Text, or token ids, from a language model: what comes after a prompt, or after nothing.
 //
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "heed/base/export.h"
+#include "heed/decode/constraints.h"
 #include "heed/decode/engine.h"
 #include "heed/decode/search.h"
 
@@ -15,12 +17,14 @@ namespace heed::decode {
 
 struct GenerateOptions {
   SearchOptions search{};
+  Constraints constraints{};  // on every output; of its prefix nothing is taken: that is the prompt
+  int64_t first{0};  // number of the first prompt: what is drawn for prompt i depends on the seed and first + i alone
   CallOptions call{};
 };
 
 // One continuation, with its prompt.
 struct Generation {
-  std::string text{};             // empty where the model has no tokenizers
+  std::string text{};             // the prompt as it came, and what follows; empty where the model has no tokenizers
   std::vector<int32_t> tokens{};  // without begin and end
   double score = 0;               // log-probability after the length penalty
   double log_probability = 0;     // of all tokens, the prompt's included, and the end
@@ -47,6 +51,10 @@ class HEED_API Generator {
                                         const Done<Generations>& done = {}) const;
 
  private:
+  // `texts` is empty, or has the text of each.
+  std::vector<Generations> run(std::span<const std::vector<int32_t>> prompts, std::span<const std::string> texts,
+                               const GenerateOptions&, const Done<Generations>& done) const;
+
   Engine engine_;
 };
 

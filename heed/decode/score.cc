@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/decode/score.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "heed/base/error.h"
@@ -9,26 +11,33 @@
 namespace heed::decode {
 namespace {
 
-[[noreturn]] void refuse(size_t pair, const std::string& what) {
-  throw Error("pair " + std::to_string(pair) + ": " + what);
-}
-
-void check_ids(size_t pair, const char* side, std::span<const int32_t> ids, int64_t known) {
+void check_range(const char* side, std::span<const int32_t> ids, int64_t known) {
   for (const int32_t id : ids) {
     if (id >= 0 && id < known) continue;
-    refuse(pair, std::string("an id of the ") + side + " is " + std::to_string(id) + ", expected 0 to " +
-                     std::to_string(known - 1));
+    throw Error(std::string("an id of the ") + side + " is " + std::to_string(id) + ", expected 0 to " +
+                std::to_string(known - 1));
   }
 }
 
-// Of `tokens` labels of one row, from the log-probabilities [T,V] of what comes next.
+// An error of one pair of many says which.
+template <class Function>
+auto of_pair(size_t pair, const Function& function) {
+  try {
+    return function();
+  } catch (const Error& error) {
+    throw Error("pair " + std::to_string(pair) + ": " + error.what());
+  }
+}
+
+// Of `tokens` labels of one row, from the log-probabilities [T,V] of what comes next. To say 'unknown' of an unknown
+// token is no success.
 template <class T>
-Score score_row(const T* rows, int64_t V, std::span<const int32_t> labels) {
+Score score_row(const T* rows, int64_t V, std::span<const int32_t> labels, std::optional<int32_t> unknown) {
   Score score;
   for (size_t t = 0; t < labels.size(); ++t) {
     const T* row = rows + static_cast<int64_t>(t) * V;
     score.log_probabilities.push_back(double{row[labels[t]]});
-    score.correct += std::max_element(row, row + V) - row == labels[t];
+    score.correct += labels[t] != unknown && std::max_element(row, row + V) - row == labels[t];
   }
   return score;
 }
@@ -46,47 +55,45 @@ Score Scorer::score(const text::Pair& pair, const ScoreOptions& options) const {
   return score(std::span(&pair, 1), options).front();
 }
 
+void Scorer::check(const text::Pair& pair) const { check_ids(encode(pair)); }
+
+data::TokenPair Scorer::encode(const text::Pair& pair) const {
+  const data::TextModel& model = engine_.text_model();
+  return {model.source().encode(pair.source), model.target().encode(pair.target)};
+}
+
 std::vector<Score> Scorer::score(std::span<const text::Pair> pairs, const ScoreOptions& options,
                                  const Done<Score>& done) const {
-  const data::TextModel& model = engine_.text_model();
   std::vector<data::TokenPair> ids;
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    try {
-      ids.push_back({model.source().encode(pairs[i].source), model.target().encode(pairs[i].target)});
-    } catch (const Error& error) {
-      refuse(i, error.what());
-    }
-  }
+  ids.reserve(pairs.size());
+  for (size_t i = 0; i < pairs.size(); ++i) ids.push_back(of_pair(i, [&] { return encode(pairs[i]); }));
   return score_ids(ids, options, done);
 }
 
-void Scorer::check(std::span<const data::TokenPair> pairs) const {
+void Scorer::check_ids(const data::TokenPair& pair) const {
   const data::TextModel& model = engine_.text_model();
   const models::Task task = model.task();
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    const auto& [source, target] = pairs[i];
-    check_ids(i, "source", source, model.model().source_vocabulary());
-    check_ids(i, task == models::Task::tag ? "tags" : "target", target, model.model().outputs());
-    if (task == models::Task::language && !source.empty())
-      refuse(i, "a source came, expected none: the text is the target");
-    if (task != models::Task::language && source.empty()) refuse(i, "the source has no token, expected at least 1");
-    if (task == models::Task::tag && source.size() != target.size()) {
-      refuse(i, std::to_string(source.size()) + " tokens and " + std::to_string(target.size()) +
-                    " tags, expected as many");
-    }
-    try {
-      model.check_length(std::max(std::ssize(source), std::ssize(target)));
-    } catch (const Error& error) {
-      refuse(i, error.what());
-    }
+  const auto& [source, target] = pair;
+  check_range("source", source, model.model().source_vocabulary());
+  check_range(task == models::Task::tag ? "tags" : "target", target, model.model().outputs());
+  if (task == models::Task::language && !source.empty()) {
+    throw Error("a source came, expected none: the text is the target");
   }
+  if (task != models::Task::language && source.empty()) throw Error("the source has no token, expected at least 1");
+  if (task == models::Task::tag && source.size() != target.size()) {
+    throw Error(std::to_string(source.size()) + " tokens and " + std::to_string(target.size()) +
+                " tags, expected as many");
+  }
+  model.check_length(std::max(std::ssize(source), std::ssize(target)));
 }
 
 std::vector<Score> Scorer::score_ids(std::span<const data::TokenPair> pairs, const ScoreOptions& options,
                                      const Done<Score>& done) const {
-  check(pairs);
+  for (size_t i = 0; i < pairs.size(); ++i) of_pair(i, [&] { check_ids(pairs[i]); });
   const models::Model& model = engine_.model();
   const text::SpecialTokens special = engine_.text_model().special();
+  std::optional<int32_t> unknown;  // ids alone are all known
+  if (engine_.text_model().has_tokenizers()) unknown = engine_.text_model().target().special().unknown;
   std::vector<int64_t> lengths;
   for (const auto& [source, target] : pairs) lengths.push_back(std::max(std::ssize(source), std::ssize(target)) + 1);
   std::vector<Score> results(pairs.size());
@@ -100,7 +107,7 @@ std::vector<Score> Scorer::score_ids(std::span<const data::TokenPair> pairs, con
       const std::span<const int32_t> labels(batch.target_out.data() + static_cast<int64_t>(row) * batch.target_length,
                                             pairs[items[row]].target.size() + static_cast<size_t>(end));
       results[items[row]] = with_float("score", rows.dtype(), [&](auto type) {
-        return score_row(rows.data<decltype(type)>() + static_cast<int64_t>(row) * T * V, V, labels);
+        return score_row(rows.data<decltype(type)>() + static_cast<int64_t>(row) * T * V, V, labels, unknown);
       });
       if (done) done(items[row], results[items[row]]);
     }

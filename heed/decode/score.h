@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How likely a model takes given output to be: a translation of a source, a text, or the tags of a sentence. The output
 // is given to the model (teacher forcing), all of it in one pass.
@@ -18,13 +19,15 @@ namespace heed::decode {
 
 struct ScoreOptions {
   CallOptions call{.batch = {.rows = 256, .tokens = 1024}};  // logits of a whole batch are in memory
+
+  static void describe(ScoreOptions& o, auto&& field) { data::GroupOptions::describe(o.call.batch, field); }
 };
 
 struct Score {
   // Natural, of each token of the output given those before it; the end of a sentence is the last one. Of tags: of each
   // tag.
   std::vector<double> log_probabilities{};
-  int64_t correct = 0;  // of these tokens, how many are the model's own first choice
+  int64_t correct = 0;  // of these tokens, how many are the model's own first choice; never one that is unknown
 
   double log_probability() const {  // of all
     double sum = 0;
@@ -46,6 +49,8 @@ class HEED_API Scorer {
 
   const Engine& engine() const { return engine_; }
 
+  // Throws Error where a pair cannot be scored: too long, no UTF-8, no source, or not a tag for each token.
+  void check(const text::Pair& pair) const;
   // A language model's text is the target, and it has no source.
   Score score(const text::Pair& pair, const ScoreOptions& = {}) const;
   // Throws Error, with the number of the pair, where one cannot be scored, before anything is done; Cancelled where
@@ -56,7 +61,8 @@ class HEED_API Scorer {
                                const Done<Score>& done = {}) const;
 
  private:
-  void check(std::span<const data::TokenPair> pairs) const;
+  data::TokenPair encode(const text::Pair& pair) const;
+  void check_ids(const data::TokenPair& pair) const;
   Engine engine_;
 };
 

@@ -1,11 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/decode/search.h"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <type_traits>
+#include <utility>
 
 #include "heed/base/error.h"
 #include "heed/base/rng.h"
+#include "heed/kernels/select.h"
 #include "heed/ops/softmax.h"
 
 namespace heed::decode {
@@ -41,12 +50,16 @@ class BestCandidates {
 };
 
 void check(const SearchOptions& o) {
-  const auto refuse = [](const std::string& what) { throw Error("search: " + what); };
-  if (o.beam < 1) refuse("beam is " + std::to_string(o.beam) + ", expected 1 or more");
+  const auto fail = [](const std::string& what) { throw Error("search: " + what); };
+  if (o.beam < 1) fail("beam is " + std::to_string(o.beam) + ", expected 1 or more");
   if (o.nbest < 1 || o.nbest > o.beam) {
-    refuse("nbest is " + std::to_string(o.nbest) + ", expected 1 to " + std::to_string(o.beam) + " (beam)");
+    fail("nbest is " + std::to_string(o.nbest) + ", expected 1 to " + std::to_string(o.beam) + " (beam)");
   }
-  if (!(o.temperature > 0)) refuse("temperature is " + std::to_string(o.temperature) + ", expected above 0");
+  if (!(o.top_p > 0 && o.top_p <= 1)) fail("top_p is " + std::to_string(o.top_p) + ", expected above 0, at most 1");
+  if (!(o.repetition_penalty > 0)) {
+    fail("repetition_penalty is " + std::to_string(o.repetition_penalty) + ", expected above 0");
+  }
+  if (!(o.temperature > 0)) fail("temperature is " + std::to_string(o.temperature) + ", expected above 0");
 }
 
 double scored(double log_probability, size_t length, double penalty) {
@@ -71,6 +84,24 @@ Tensor first_tokens(const SearchInput& input) {
   return first;
 }
 
+int64_t tokens_of(std::span<const Phrase> phrases) {
+  int64_t tokens = 0;
+  for (const Phrase& phrase : phrases) tokens += std::ssize(phrase);
+  return tokens;
+}
+
+void check_phrases(const SearchInput& input, const SearchOptions& options) {
+  for (const std::vector<Phrase>* phrases : {&input.required, &input.forbidden}) {
+    for (const Phrase& phrase : *phrases) {
+      if (phrase.empty()) throw Error("search: a required or forbidden phrase is empty, expected one token or more");
+    }
+  }
+  if (input.required.empty()) return;
+  if (options.sample) throw Error("search: phrases are required of drawn tokens, expected a beam search");
+  // Of two hypotheses, one may wait for a better place for the phrase.
+  if (options.beam < 2) throw Error("search: beam is 1, expected 2 or more where phrases are required");
+}
+
 void check_prefix(const SearchInput& input, int64_t max_length) {
   const int64_t forced = forced_by(input);
   if (forced <= max_length - 2) return;
@@ -85,269 +116,474 @@ int64_t limit_of(const SearchInput& input, int64_t row, const SearchOptions& opt
   const int64_t length = !source.ids              ? 0
                          : source.lengths.empty() ? source.ids.shape(1)
                                                   : source.lengths[static_cast<size_t>(row)];
-  const int64_t usual = source.ids ? 2 * length + 20 : 256;
-  return std::min(options.max_length > 0 ? options.max_length : usual, max_length - 1 - forced_by(input));
+  const int64_t required = tokens_of(input.required);
+  const int64_t usual = (source.ids ? 2 * length + 20 : 256) + required;
+  const int64_t limit =
+      std::min(options.max_length > 0 ? options.max_length : usual, max_length - 1 - forced_by(input));
+  if (required < limit || required == 0) return limit;
+  throw Error("search: the phrases that must come have " + std::to_string(required) + " tokens, expected at most " +
+              std::to_string(limit - 1) + ": an output has " + std::to_string(limit) + " at most, with its end");
+}
+
+// The largest logits of a row, and its log-sum-exp.
+struct Selected {
+  double max = 0, log_sum = 0;
+  std::vector<kernels::Ranked> best;  // f32 alone has so many that it matters; in f64 values are rounded, indices exact
+};
+
+// T: the floating type that the model computes in.
+template <class T>
+void select(const T* row, int64_t V, Selected& to) {
+  if constexpr (std::is_same_v<T, float>) {
+    const kernels::RowSelection found = kernels::select_largest({row, static_cast<size_t>(V)}, to.best);
+    to.max = double{found.max}, to.log_sum = double{found.log_sum};
+    to.best.resize(static_cast<size_t>(found.found));
+  } else {
+    std::vector<int32_t> order(static_cast<size_t>(V));
+    std::iota(order.begin(), order.end(), 0);
+    const auto middle = order.begin() + std::min<int64_t>(V, std::ssize(to.best));
+    std::partial_sort(order.begin(), middle, order.end(),
+                      [&](int32_t a, int32_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
+    to.best.clear();
+    for (auto token = order.begin(); token != middle; ++token) {
+      if (row[*token] > kImpossible) to.best.push_back({static_cast<float>(row[*token]), *token});
+    }
+    to.max = *std::max_element(row, row + V);
+    double sum = 0;
+    for (int64_t i = 0; i < V; ++i) sum += std::exp(row[i] - to.max);
+    to.log_sum = std::log(sum);
+  }
+}
+
+// As log-softmax has it, in the type of the logits.
+template <class T>
+double log_probability(const Selected& row, T logit) {
+  return double{(logit - static_cast<T>(row.max)) - static_cast<T>(row.log_sum)};
 }
 
 // Sentences side by side, up to `beam` rows of the state each. The rows of a sentence leave when it is done.
-// T: the floating type that the model computes in.
 template <class T>
 class Search {
  public:
-  Search(nn::Pass& pass, const models::Stepwise& model, const SearchInput& input, const SearchOptions& options,
-         const SearchCall& call)
-      : pass_(pass), model_(model), input_(input), options_(options), call_(call) {}
+  Search(nn::Pass& pass, const models::Stepwise& model, const SearchOptions& options, const SearchCall& call)
+      : pass_(pass), model_(model), options_(options), call_(call) {}
 
-  std::vector<std::vector<Hypothesis>> run(nn::State state, const Tensor& first_logits) {
-    state_ = std::move(state);
-    start(first_logits);
-    while (any_open()) {
-      check_cancel(call_.cancel);
-      advance();
-    }
-    return std::move(results_);
+  // How many sentences are not done yet.
+  int64_t open() const {
+    int64_t sentences = 0;
+    for (const Part& part : parts_) sentences += std::ssize(part.sentences);
+    return sentences;
   }
 
- private:
-  struct Beam {
-    explicit Beam(Rng draws) : rng(draws) {}
-    std::vector<Hypothesis> alive;  // row i of the beam
-    std::vector<int64_t> nodes;     // that each of them is at
-    std::vector<Hypothesis> done;
-    int64_t next_node = 1, left = 0;  // left: tokens that may still come
-    bool closed = false;
-    Rng rng;
-  };
-
-  void start(const Tensor& logits) {
-    const int64_t sentences = sentences_of(input_), forced = forced_by(input_);
-    results_.resize(static_cast<size_t>(sentences));
+  // More sentences, with what the model says after their first tokens.
+  void start(const SearchInput& input, nn::State&& state, const Tensor& logits) {
+    const int64_t sentences = sentences_of(input), forced = forced_by(input);
+    Part part{.state = std::move(state), .logits = logits};
     for (int64_t i = 0; i < sentences; ++i) {
       // A stream for each sentence: what is drawn does not depend on its neighbours.
-      const auto stream = static_cast<uint64_t>(input_.streams.empty() ? i : input_.streams[static_cast<size_t>(i)]);
-      Beam& beam = beams_.emplace_back(Rng(static_cast<uint64_t>(options_.seed), 0x736561 + (stream << 32)));
+      const auto stream =
+          static_cast<uint64_t>(input.streams.empty() ? next_number_ : input.streams[static_cast<size_t>(i)]);
+      auto sentence = std::make_unique<Sentence>(Rng(static_cast<uint64_t>(options_.seed), 0x736561 + (stream << 32)));
       Hypothesis hypothesis;
       for (int64_t t = 0; t < forced; ++t) {
-        hypothesis.tokens.push_back(input_.prefix.data<int32_t>()[i * forced + t]);
+        hypothesis.tokens.push_back(input.prefix.data<int32_t>()[i * forced + t]);
       }
-      beam.alive = {hypothesis};
-      beam.nodes = {0};
-      beam.left = limit_of(input_, i, options_, model_.max_length());
+      sentence->number = next_number_++;
+      sentence->in_part = i;
+      sentence->special = input.special;
+      sentence->required = input.required;
+      sentence->forbidden = input.forbidden;
+      sentence->forced = forced;
+      sentence->alive = {hypothesis};
+      sentence->nodes = {0};
+      sentence->left = limit_of(input, i, options_, model_.max_length());
+      part.sentences.push_back(std::move(sentence));
     }
-    if (forced > 0) count_prefix(logits);
-    take_logits(logits);
+    if (forced > 0) count_prefix(part);
+    parts_.push_back(std::move(part));
   }
 
-  // A prefix is part of the output: its probability counts, as its length does.
-  void count_prefix(const Tensor& logits) {
-    const Tensor rows = ops::log_softmax(pass_, logits).value();
-    const int64_t forced = forced_by(input_), V = rows.shape(2);
-    for (size_t i = 0; i < beams_.size(); ++i) {
-      Hypothesis& hypothesis = beams_[i].alive[0];
-      for (int64_t t = 0; t < forced; ++t) {
-        const int64_t row = static_cast<int64_t>(i) * (forced + 1) + t;
-        hypothesis.log_probability += double{rows.data<T>()[row * V + hypothesis.tokens[static_cast<size_t>(t)]]};
-      }
-    }
-  }
-
-  // The log-probabilities of the last token of each row.
-  void take_logits(const Tensor& logits) {
-    const int64_t rows = logits.shape(0), last = logits.shape(1) - 1, V = logits.shape(2);
-    next_ = Tensor::uninitialised({rows, V}, logits.dtype());
-    for (int64_t i = 0; i < rows; ++i) {
-      const T* from = logits.data<T>() + (i * logits.shape(1) + last) * V;
-      std::copy_n(from, V, next_.data<T>() + i * V);
-    }
-    next_ = ops::log_softmax(pass_, next_).value();
-  }
-
-  bool any_open() const {
-    return std::any_of(beams_.begin(), beams_.end(), [](const Beam& beam) { return !beam.closed; });
-  }
-
+  // Every sentence goes on by one token.
   void advance() {
-    parents_.clear(), tokens_.clear(), rows_.clear();
-    int64_t first_row = 0;
-    for (size_t i = 0; i < beams_.size(); ++i) {
-      Beam& beam = beams_[i];
-      if (beam.closed) continue;
-      const int64_t rows = std::ssize(beam.alive);
-      extend(i, first_row);
-      first_row += rows;
+    tokens_.clear(), rows_.clear();
+    for (Part& part : parts_) extend(part);
+    if (tokens_.empty()) {
+      parts_.clear();
+      return;
     }
-    if (tokens_.empty()) return;
-    if (!goes_on_as_it_is(first_row)) state_.reorder(parents_);
+    join_parts();
+    Part& all = parts_.front();
     pass_.rows = rows_;
     const Shape shape{std::ssize(tokens_), 1};
-    take_logits(model_.step(pass_, Tensor::of(shape, std::span<const int32_t>(tokens_)), state_).value());
+    all.logits = model_.step(pass_, Tensor::of(shape, std::span<const int32_t>(tokens_)), all.state).value();
     pass_.rows = {};
   }
 
-  // Each row from itself, and none has left.
-  bool goes_on_as_it_is(int64_t rows) const {
-    if (std::ssize(parents_) != rows) return false;
-    for (int64_t i = 0; i < rows; ++i) {
-      if (parents_[static_cast<size_t>(i)] != i) return false;
+ private:
+  struct Sentence {
+    explicit Sentence(Rng draws) : rng(draws) {}
+    int64_t number = 0;             // in the order in which they came
+    int64_t in_part = 0;            // and among those that came with it
+    std::vector<Hypothesis> alive;  // row i of the beam
+    std::vector<int64_t> nodes;     // that each of them is at
+    std::vector<Hypothesis> done;
+    text::SpecialTokens special;
+    std::vector<Phrase> required, forbidden;
+    int64_t forced = 0;               // tokens of the prefix
+    int64_t next_node = 1, left = 0;  // left: tokens that may still come
+    Rng rng;
+  };
+
+  // Sentences whose rows stand in one state.
+  struct Part {
+    nn::State state;
+    Tensor logits;  // [rows,n,V], of which the last of each row counts
+    std::vector<std::unique_ptr<Sentence>> sentences{};
+
+    int64_t vocabulary() const { return logits.shape(2); }
+    T* row(int64_t i) const { return logits.data<T>() + ((i + 1) * logits.shape(1) - 1) * logits.shape(2); }
+  };
+
+  // A prefix is part of the output: its probability counts, as its length does.
+  void count_prefix(Part& part) {
+    const Tensor rows = ops::log_softmax(pass_, part.logits).value();
+    for (const auto& sentence : part.sentences) {
+      Hypothesis& hypothesis = sentence->alive[0];
+      for (int64_t t = 0; t < sentence->forced; ++t) {
+        const int64_t row = sentence->in_part * (sentence->forced + 1) + t;
+        hypothesis.log_probability +=
+            double{rows.data<T>()[row * part.vocabulary() + hypothesis.tokens[static_cast<size_t>(t)]]};
+      }
+    }
+  }
+
+  // All that goes on, as rows of one state.
+  void join_parts() {
+    for (size_t i = 1; i < parts_.size(); ++i) {
+      parts_[0].state.join(parts_[i].state);
+      std::move(parts_[i].sentences.begin(), parts_[i].sentences.end(), std::back_inserter(parts_[0].sentences));
+    }
+    parts_.resize(1);
+  }
+
+  // Replaces the hypotheses of all sentences of a part by the best ways to go on.
+  void extend(Part& part) {
+    select_rows(part);
+    std::vector<int64_t> parents;
+    int64_t first_row = 0;
+    for (auto& sentence : part.sentences) {
+      const int64_t rows = std::ssize(sentence->alive);
+      if (!extend(part, *sentence, first_row, parents)) sentence.reset();
+      first_row += rows;
+    }
+    std::erase(part.sentences, nullptr);
+    part.state.reorder(parents);
+  }
+
+  void select_rows(const Part& part) {
+    int64_t row = 0;
+    for (const auto& sentence : part.sentences) {
+      for (const Hypothesis& one : sentence->alive) penalise(part, *sentence, one, row++);
+    }
+    selected_.resize(static_cast<size_t>(row));
+    pass_.parallel.for_each(row, [&](int64_t i, int) {
+      Selected& to = selected_[static_cast<size_t>(i)];
+      to.best.resize(options_.sample ? 0 : wanted_of_row(part));
+      select(part.row(i), part.vocabulary(), to);
+    });
+    row = 0;
+    for (const auto& sentence : part.sentences) {
+      for (const Hypothesis& one : sentence->alive) {
+        if (!std::isnan(selected_[static_cast<size_t>(row++)].log_sum)) continue;
+        throw Error("search: the logits of sentence " + std::to_string(sentence->number) + " after " +
+                    std::to_string(one.tokens.size()) +
+                    " tokens are not numbers, expected finite ones: the weights are broken, or too large");
+      }
+    }
+  }
+
+  // With those that may not come, which are sorted out later.
+  size_t wanted_of_row(const Part& part) const {
+    const size_t forbidden = part.sentences.empty() ? 0 : part.sentences.front()->forbidden.size();
+    return wanted() + 3 + forbidden;
+  }
+  // Twice as many as the beam, so that those which end leave enough that go on.
+  size_t wanted() const { return options_.beam == 1 ? 1 : static_cast<size_t>(2 * options_.beam); }
+
+  // Of tokens that came already, each once.
+  void penalise(const Part& part, const Sentence&, const Hypothesis& one, int64_t row) const {
+    if (options_.repetition_penalty == 1) return;
+    std::vector<int32_t> seen = one.tokens;
+    std::sort(seen.begin(), seen.end());
+    seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+    const T penalty = static_cast<T>(options_.repetition_penalty);
+    for (const int32_t token : seen) {
+      T& logit = part.row(row)[token];
+      logit = logit > 0 ? logit / penalty : logit * penalty;
+    }
+  }
+
+  // Replaces the living hypotheses by the best ways to go on; those that end are put aside. False: the sentence is
+  // done.
+  bool extend(const Part& part, Sentence& sentence, int64_t first_row, std::vector<int64_t>& all_parents) {
+    std::vector<Hypothesis> alive;
+    std::vector<int64_t> parents, nodes;
+    int64_t rank = 0;
+    for (const Candidate& candidate : candidates(part, sentence, first_row)) {
+      const bool among_best = rank++ < options_.beam;
+      const bool ends = candidate.token == sentence.special.end;
+      if (ends && !among_best) continue;  // an end that would not have been kept as a beginning
+      if (!ends && std::ssize(alive) == options_.beam) continue;
+      Hypothesis next = sentence.alive[static_cast<size_t>(candidate.row)];
+      next.log_probability = candidate.log_probability;
+      next.nodes.push_back(sentence.nodes[static_cast<size_t>(candidate.row)]);
+      if (ends) {
+        next.finished = true;
+        next.score = scored(next.log_probability, next.tokens.size() + 1, options_.length_penalty);
+        sentence.done.push_back(std::move(next));
+        continue;
+      }
+      next.tokens.push_back(candidate.token);
+      alive.push_back(std::move(next));
+      parents.push_back(first_row + candidate.row);
+      nodes.push_back(sentence.next_node++);
+    }
+    sentence.alive = std::move(alive);
+    sentence.nodes = std::move(nodes);
+    if (sentence.alive.empty() || --sentence.left == 0 || nothing_better_left(sentence)) {
+      close(sentence);
+      return false;
+    }
+    for (size_t i = 0; i < sentence.alive.size(); ++i) {
+      all_parents.push_back(parents[i]);
+      tokens_.push_back(sentence.alive[i].tokens.back());
+      rows_.push_back({sentence.in_part, sentence.nodes[i]});
     }
     return true;
   }
 
-  // Replaces the living hypotheses by the best ways to go on; those that end are put aside.
-  void extend(size_t sentence, int64_t first_row) {
-    Beam& beam = beams_[sentence];
-    std::vector<Hypothesis> alive;
-    std::vector<int64_t> parents, nodes;
-    int64_t rank = 0;
-    for (const Candidate& candidate : candidates(beam, first_row)) {
-      const bool among_best = rank++ < options_.beam;
-      Hypothesis next = beam.alive[static_cast<size_t>(candidate.row)];
-      next.log_probability = candidate.log_probability;
-      next.nodes.push_back(beam.nodes[static_cast<size_t>(candidate.row)]);
-      if (candidate.token == input_.special.end) {
-        if (!among_best) continue;  // an end that would not have been kept as a beginning
-        next.finished = true;
-        next.score = scored(next.log_probability, next.tokens.size() + 1, options_.length_penalty);
-        beam.done.push_back(std::move(next));
-        continue;
-      }
-      if (std::ssize(alive) == options_.beam) continue;
-      next.tokens.push_back(candidate.token);
-      alive.push_back(std::move(next));
-      parents.push_back(first_row + candidate.row);
-      nodes.push_back(beam.next_node++);
-    }
-    beam.alive = std::move(alive);
-    beam.nodes = std::move(nodes);
-    if (beam.alive.empty() || --beam.left == 0 || nothing_better_left(beam)) return close(sentence);
-    for (size_t i = 0; i < beam.alive.size(); ++i) {
-      parents_.push_back(parents[i]);
-      tokens_.push_back(beam.alive[i].tokens.back());
-      rows_.push_back({static_cast<int64_t>(sentence), beam.nodes[i]});
-    }
-  }
-
   // Enough has ended, and the best that goes on is by now worse than all of it.
-  bool nothing_better_left(Beam& beam) const {
-    if (std::ssize(beam.done) < options_.beam) return false;
+  bool nothing_better_left(Sentence& sentence) const {
+    if (std::ssize(sentence.done) < options_.beam) return false;
     const auto better = [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; };
-    std::stable_sort(beam.done.begin(), beam.done.end(), better);
-    beam.done.resize(static_cast<size_t>(options_.beam));
+    std::stable_sort(sentence.done.begin(), sentence.done.end(), better);
+    sentence.done.resize(static_cast<size_t>(options_.beam));
     double best = kImpossible;
-    for (const Hypothesis& one : beam.alive) {
+    for (const Hypothesis& one : sentence.alive) {
       best = std::max(best, scored(one.log_probability, one.tokens.size(), options_.length_penalty));
     }
-    return best <= beam.done.back().score;
+    return best <= sentence.done.back().score;
   }
 
-  std::vector<Candidate> candidates(Beam& beam, int64_t first_row) const {
-    return options_.sample ? drawn(beam, first_row) : best(beam, first_row);
+  std::vector<Candidate> candidates(const Part& part, Sentence& sentence, int64_t first_row) const {
+    if (options_.sample) return drawn(part, sentence, first_row);
+    return sentence.required.empty() ? best(part, sentence, first_row) : best_covering(part, sentence, first_row);
   }
 
-  bool may_come(int32_t token) const { return token != input_.special.begin && token != input_.special.pad; }
+  bool may_come(const Sentence& sentence, const Hypothesis& after, int32_t token) const {
+    if (token == sentence.special.end) return std::ssize(after.tokens) - sentence.forced >= options_.min_length;
+    return token != sentence.special.begin && token != sentence.special.pad &&
+           !completes(after.tokens, token, sentence.forbidden);
+  }
 
-  // Twice as many as the beam, so that those which end leave enough that go on.
-  std::vector<Candidate> best(const Beam& beam, int64_t first_row) const {
-    const int64_t V = next_.shape(1);
-    BestCandidates found(options_.beam == 1 ? 1 : static_cast<size_t>(2 * options_.beam));
-    for (int64_t i = 0; i < std::ssize(beam.alive); ++i) {
-      const T* row = next_.data<T>() + (first_row + i) * V;
-      const double before = beam.alive[static_cast<size_t>(i)].log_probability;
-      for (int32_t token = 0; token < V; ++token) {
-        const double log_probability = before + double{row[token]};
-        if (found.would_enter(log_probability) && may_come(token)) found.add({i, token, log_probability});
+  std::vector<Candidate> best(const Part& part, const Sentence& sentence, int64_t first_row) const {
+    BestCandidates found(wanted());
+    for (int64_t i = 0; i < std::ssize(sentence.alive); ++i) {
+      const Selected& selected = selected_[static_cast<size_t>(first_row + i)];
+      const Hypothesis& after = sentence.alive[static_cast<size_t>(i)];
+      const T* row = part.row(first_row + i);
+      for (const kernels::Ranked& ranked : selected.best) {
+        const double all = after.log_probability + log_probability<T>(selected, row[ranked.index]);
+        if (!found.would_enter(all)) break;  // nor would any after it
+        if (may_come(sentence, after, ranked.index)) found.add({i, ranked.index, all});
       }
     }
     return found.take();
   }
 
+  // The best of those that have come equally far with the required phrases, in turn, the furthest first: hypotheses
+  // that have said a phrase early, and those that still wait for its place, keep their places in the beam (dynamic beam
+  // allocation, Post and Vilar 2018).
+  std::vector<Candidate> best_covering(const Part& part, const Sentence& sentence, int64_t first_row) const {
+    std::map<int64_t, std::vector<Candidate>, std::greater<>> by_met;
+    for (int64_t i = 0; i < std::ssize(sentence.alive); ++i) {
+      const Selected& selected = selected_[static_cast<size_t>(first_row + i)];
+      const Hypothesis& after = sentence.alive[static_cast<size_t>(i)];
+      const Coverage so_far = coverage(after.tokens, sentence.required);
+      std::vector<int32_t> tokens = so_far.next;
+      if (so_far.left == 0 || so_far.left < sentence.left - 1) {  // there is time for others
+        for (const kernels::Ranked& ranked : selected.best) tokens.push_back(ranked.index);
+      }
+      std::sort(tokens.begin(), tokens.end());
+      tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+      std::vector<int32_t> longer = after.tokens;
+      longer.push_back(0);
+      for (const int32_t token : tokens) {
+        const double all = after.log_probability + log_probability<T>(selected, part.row(first_row + i)[token]);
+        const bool too_early = token == sentence.special.end && so_far.left > 0;
+        if (too_early || all == kImpossible || !may_come(sentence, after, token)) continue;
+        longer.back() = token;
+        by_met[coverage(longer, sentence.required).met].push_back({i, token, all});
+      }
+    }
+    const auto better = [](const Candidate& a, const Candidate& b) { return a.log_probability > b.log_probability; };
+    for (auto& [met, bank] : by_met) std::stable_sort(bank.begin(), bank.end(), better);
+    std::vector<Candidate> found;
+    for (size_t place = 0, before = 1; found.size() < wanted() && found.size() != before; ++place) {
+      before = found.size();
+      for (const auto& [met, bank] : by_met) {
+        if (place < bank.size() && found.size() < wanted()) found.push_back(bank[place]);
+      }
+    }
+    return found;
+  }
+
   // One draw for each living hypothesis; the first step makes `beam` of one.
-  std::vector<Candidate> drawn(Beam& beam, int64_t first_row) const {
+  std::vector<Candidate> drawn(const Part& part, Sentence& sentence, int64_t first_row) const {
     std::vector<Candidate> all;
-    const int64_t V = next_.shape(1), rows = std::ssize(beam.alive);
-    const int64_t each = rows == 1 && beam.done.empty() ? options_.beam : 1;
+    const int64_t rows = std::ssize(sentence.alive);
+    const int64_t each = rows == 1 && sentence.done.empty() ? options_.beam : 1;
     for (int64_t i = 0; i < rows; ++i) {
-      const T* row = next_.data<T>() + (first_row + i) * V;
+      const Selected& selected = selected_[static_cast<size_t>(first_row + i)];
+      const Hypothesis& after = sentence.alive[static_cast<size_t>(i)];
+      const T* row = part.row(first_row + i);
+      const Drawing drawing = drawing_of(row, part.vocabulary(), sentence, after);
       for (int64_t n = 0; n < each; ++n) {
-        const int32_t token = draw(row, V, beam.rng);
-        all.push_back({i, token, beam.alive[static_cast<size_t>(i)].log_probability + double{row[token]}});
+        const int32_t token = drawing.draw(sentence.rng);
+        all.push_back({i, token, after.log_probability + log_probability<T>(selected, row[token])});
       }
     }
     return all;
   }
 
-  int32_t draw(const T* log_probabilities, int64_t V, Rng& rng) const {
+  // Tokens, and how likely each is drawn, not normalised.
+  struct Drawing {
+    std::vector<int32_t> tokens;
+    std::vector<double> weights;
+
+    int32_t draw(Rng& rng) const {
+      double left = static_cast<double>(rng.uniform()) * std::accumulate(weights.begin(), weights.end(), 0.0);
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        left -= weights[i];
+        if (left < 0) return tokens[i];
+      }
+      return tokens.back();
+    }
+  };
+
+  Drawing drawing_of(const T* logits, int64_t V, const Sentence& sentence, const Hypothesis& after) const {
     std::vector<int32_t> tokens;
     for (int32_t token = 0; token < V; ++token) {
-      if (may_come(token)) tokens.push_back(token);
+      if (may_come(sentence, after, token)) tokens.push_back(token);
     }
+    const auto better = [&](int32_t a, int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; };
     if (options_.top_k > 0 && options_.top_k < std::ssize(tokens)) {
-      std::nth_element(tokens.begin(), tokens.begin() + options_.top_k, tokens.end(), [&](int32_t a, int32_t b) {
-        return log_probabilities[a] != log_probabilities[b] ? log_probabilities[a] > log_probabilities[b] : a < b;
-      });
+      std::nth_element(tokens.begin(), tokens.begin() + options_.top_k, tokens.end(), better);
       tokens.resize(static_cast<size_t>(options_.top_k));
       std::sort(tokens.begin(), tokens.end());
     }
-    double largest = kImpossible, sum = 0;
-    for (const int32_t token : tokens) largest = std::max(largest, double{log_probabilities[token]});
-    std::vector<double> weights;
-    for (const int32_t token : tokens) {
-      weights.push_back(std::exp((double{log_probabilities[token]} - largest) / options_.temperature));
-      sum += weights.back();
-    }
-    double left = static_cast<double>(rng.uniform()) * sum;
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      left -= weights[i];
-      if (left < 0) return tokens[i];
-    }
-    return tokens.back();
+    double largest = kImpossible;
+    for (const int32_t token : tokens) largest = std::max(largest, double{logits[token]});
+    const auto weight = [&](int32_t token) {
+      return std::exp((double{logits[token]} - largest) / options_.temperature);
+    };
+    if (options_.top_p < 1) keep_probable(tokens, better, weight);
+    Drawing drawing{std::move(tokens), {}};
+    for (const int32_t token : drawing.tokens) drawing.weights.push_back(weight(token));
+    return drawing;
+  }
+
+  // The fewest tokens that have top_p of the weight of all.
+  template <class Better, class Weight>
+  void keep_probable(std::vector<int32_t>& tokens, const Better& better, const Weight& weight) const {
+    std::sort(tokens.begin(), tokens.end(), better);
+    double all = 0, kept = 0;
+    for (const int32_t token : tokens) all += weight(token);
+    size_t count = 0;
+    while (count < tokens.size() && (count == 0 || kept < options_.top_p * all)) kept += weight(tokens[count++]);
+    tokens.resize(count);
+    std::sort(tokens.begin(), tokens.end());
   }
 
   // The results of a sentence: what did not end in time comes after what did.
-  void close(size_t sentence) {
-    Beam& beam = beams_[sentence];
-    beam.closed = true;
-    if (std::ssize(beam.done) < options_.nbest) {
-      for (Hypothesis& left : beam.alive) {
+  void close(Sentence& sentence) {
+    std::vector<Hypothesis>& done = sentence.done;
+    if (std::ssize(done) < options_.nbest) {
+      for (Hypothesis& left : sentence.alive) {
         left.score = scored(left.log_probability, left.tokens.size(), options_.length_penalty);
-        beam.done.push_back(std::move(left));
+        done.push_back(std::move(left));
       }
     }
-    std::stable_sort(beam.done.begin(), beam.done.end(), [](const Hypothesis& a, const Hypothesis& b) {
+    std::stable_sort(done.begin(), done.end(), [](const Hypothesis& a, const Hypothesis& b) {
       return a.finished != b.finished ? a.finished : a.score > b.score;
     });
-    beam.done.resize(std::min(beam.done.size(), static_cast<size_t>(options_.nbest)));
-    results_[sentence] = std::move(beam.done);
-    if (call_.done) call_.done(static_cast<int64_t>(sentence), results_[sentence]);
+    done.resize(std::min(done.size(), static_cast<size_t>(options_.nbest)));
+    if (call_.done) call_.done(sentence.number, done);
   }
 
   nn::Pass& pass_;
   const models::Stepwise& model_;
-  const SearchInput& input_;
   const SearchOptions& options_;
   const SearchCall& call_;
-  nn::State state_;
-  Tensor next_;  // [rows, V]
-  std::vector<Beam> beams_;
-  std::vector<std::vector<Hypothesis>> results_;
+  std::vector<Part> parts_;
+  int64_t next_number_ = 0;
+  std::vector<Selected> selected_;  // of each row of the part that is extended
   // Of the next step.
-  std::vector<int64_t> parents_;
   std::vector<int32_t> tokens_;
   std::vector<nn::HypothesisRow> rows_;
 };
 
 }  // namespace
 
+void search_all(nn::Pass& pass, const models::Stepwise& model, int64_t places, const NextSentences& next,
+                const SearchOptions& options, const SearchCall& call) {
+  check(options);
+  const auto start = [&](const SearchInput& input) {
+    check_prefix(input, model.max_length());
+    check_phrases(input, options);
+    check_cancel(call.cancel);
+    nn::State state = model.begin(pass, input.source);
+    const Tensor logits = model.step(pass, first_tokens(input), state).value();
+    return std::pair(std::move(state), logits);
+  };
+  std::optional<SearchInput> input = next(places);
+  if (!input) return;
+  auto first = start(*input);
+  with_float("search", first.second.dtype(), [&](auto type) {
+    Search<decltype(type)> search(pass, model, options, call);
+    search.start(*input, std::move(first.first), first.second);
+    while (true) {
+      // Few at a time would make small products of the encoder.
+      const int64_t room = places - search.open(), least = pass.observer ? places : std::max<int64_t>(1, places / 4);
+      while (input && room >= least) {
+        input = next(room);
+        if (!input) break;
+        auto more = start(*input);
+        search.start(*input, std::move(more.first), more.second);
+        break;
+      }
+      if (search.open() == 0) break;
+      check_cancel(call.cancel);
+      search.advance();
+    }
+  });
+}
+
 std::vector<std::vector<Hypothesis>> search(nn::Pass& pass, const models::Stepwise& model, const SearchInput& input,
                                             const SearchOptions& options, const SearchCall& call) {
-  check(options);
-  check_prefix(input, model.max_length());
-  check_cancel(call.cancel);
-  nn::State state = model.begin(pass, input.source);
-  const Tensor logits = model.step(pass, first_tokens(input), state).value();
-  return with_float("search", logits.dtype(), [&](auto type) {
-    return Search<decltype(type)>(pass, model, input, options, call).run(std::move(state), logits);
-  });
+  const int64_t sentences = sentences_of(input);
+  std::vector<std::vector<Hypothesis>> results(static_cast<size_t>(sentences));
+  bool given = false;
+  const NextSentences once = [&](int64_t) -> std::optional<SearchInput> {
+    if (std::exchange(given, true)) return std::nullopt;
+    return input;
+  };
+  search_all(pass, model, sentences, once, options,
+             {.cancel = call.cancel, .done = [&](int64_t row, const std::vector<Hypothesis>& found) {
+                results[static_cast<size_t>(row)] = found;
+                if (call.done) call.done(row, found);
+              }});
+  return results;
 }
 
 }  // namespace heed::decode

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/decode/search.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -20,6 +22,9 @@ using heed::testing::error_of;
 using Kind = models::TransformerKind;
 
 constexpr int64_t kVocabulary = 6;  // three tokens that mean something
+// Between a whole sequence and its single steps, which sum in another order: some twenty sums behind each logit, of
+// numbers below 4, each with a rounding error of 2^-24, and up to 15 tokens: 15 * 20 * 4 * 6e-8 = 7e-5.
+constexpr double kRounding = 1e-4;
 
 class SearchTest : public ::testing::Test {
  protected:
@@ -176,7 +181,7 @@ TEST_F(SearchTest, ResultsAreSortedDistinctAndWhatTheModelSays) {
         EXPECT_LE(results[n].score, results[n - 1].score);
       }
       EXPECT_NEAR(results[n].log_probability,
-                  log_probability(*model, {row, {}}, results[n].tokens, results[n].finished), 1e-4)
+                  log_probability(*model, {row, {}}, results[n].tokens, results[n].finished), kRounding)
           << "sentence " << i << ", result " << n;
     }
     EXPECT_EQ(distinct.size(), results.size());
@@ -234,7 +239,66 @@ TEST_F(SearchTest, APrefixIsKeptAndCounted) {
   ASSERT_GE(one.tokens.size(), 3u);
   EXPECT_TRUE(std::equal(prefix.begin(), prefix.end(), one.tokens.begin()));
   EXPECT_LE(one.tokens.size(), 9u);
-  EXPECT_NEAR(one.log_probability, log_probability(*model, {}, one.tokens, one.finished), 1e-4);
+  EXPECT_NEAR(one.log_probability, log_probability(*model, {}, one.tokens, one.finished), kRounding);
+}
+
+TEST_F(SearchTest, RequiredAndForbiddenPhrasesAreKeptTo) {
+  int64_t changed = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto model = small_model(Kind::encoder_decoder, 9, seed);
+    const Source source(2, 4, 9, seed);
+    const std::vector<Phrase> required{{4, 6}, {8}}, forbidden{{5, 5}, {7}};
+    const SearchOptions options{.beam = 6, .nbest = 3, .max_length = 9};
+    nn::Pass p = pass();
+    const auto free = search(p, *model, {.source = source.tokens()}, options);
+    const auto bound =
+        search(p, *model, {.source = source.tokens(), .required = required, .forbidden = forbidden}, options);
+    ASSERT_EQ(bound.size(), 2u);
+    for (size_t i = 0; i < bound.size(); ++i) {
+      ASSERT_FALSE(bound[i].empty());
+      changed += bound[i][0].tokens != free[i][0].tokens;
+      for (const Hypothesis& one : bound[i]) {
+        EXPECT_EQ(coverage(one.tokens, required).left, 0) << "seed " << seed;
+        for (size_t t = 0; t < one.tokens.size(); ++t) {
+          EXPECT_FALSE(completes(std::span(one.tokens).first(t), one.tokens[t], forbidden)) << "seed " << seed;
+        }
+        EXPECT_LE(one.tokens.size(), 9u);
+      }
+    }
+  }
+  EXPECT_GT(changed, 20);  // of 40: the phrases were not there by themselves
+}
+
+TEST_F(SearchTest, AWideBeamFindsTheBestOutputThatHasAPhrase) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const auto model = small_model(Kind::encoder_decoder, kVocabulary, seed);
+    const Source source(1, 3, kVocabulary, seed);
+    const std::vector<Phrase> required{{4}};
+    double best = -std::numeric_limits<double>::infinity();
+    for (int32_t a = 3; a < kVocabulary; ++a) {
+      if (a == 4) best = std::max(best, log_probability(*model, source.tokens(), {4}, true) / 2);
+      for (int32_t b = 3; b < kVocabulary; ++b) {
+        if (a != 4 && b != 4) continue;
+        best = std::max(best, log_probability(*model, source.tokens(), {a, b}, true) / 3);
+      }
+    }
+    nn::Pass p = pass();
+    const auto found =
+        search(p, *model, {.source = source.tokens(), .required = required}, {.beam = 40, .nbest = 1, .max_length = 3});
+    EXPECT_NEAR(found[0][0].score, best, 1e-5) << "seed " << seed;
+  }
+}
+
+TEST(Coverage, SeesPhrasesThatOverlapAndBeginAgain) {
+  const std::vector<Phrase> required{{1, 1, 2}, {2, 3}};
+  const auto of = [&](const std::vector<int32_t>& tokens) { return coverage(tokens, required); };
+  EXPECT_EQ(of({}).left, 5);
+  EXPECT_EQ(of({}).next, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(of({1, 1, 1}).met, 2);  // the last two begin the first phrase
+  EXPECT_EQ(of({1, 1, 1}).next, (std::vector<int32_t>{2}));
+  EXPECT_EQ(of({1, 1, 2}).met, 4);  // and the second has begun
+  EXPECT_EQ(of({1, 1, 2, 3}).left, 0);
+  EXPECT_EQ(of({3, 1}).next, (std::vector<int32_t>{1}));
 }
 
 TEST_F(SearchTest, StopsWhereTheModelDoes) {
@@ -243,7 +307,7 @@ TEST_F(SearchTest, StopsWhereTheModelDoes) {
   for (const auto& one : all[0]) EXPECT_LT(one.tokens.size(), 40u);
 }
 
-TEST_F(SearchTest, RefusesOptionsThatDoNotFit) {
+TEST_F(SearchTest, RejectsOptionsThatDoNotFit) {
   const auto model = small_model(Kind::decoder, kVocabulary, 1);
   const auto error = [&](const SearchOptions& options, const Tensor& prefix = {}) {
     return error_of([&] { found(*model, {}, options, prefix); });
@@ -251,6 +315,18 @@ TEST_F(SearchTest, RefusesOptionsThatDoNotFit) {
   EXPECT_EQ(error({.beam = 0}), "search: beam is 0, expected 1 or more");
   EXPECT_EQ(error({.beam = 2, .nbest = 3}), "search: nbest is 3, expected 1 to 2 (beam)");
   EXPECT_EQ(error({.temperature = 0}), "search: temperature is 0.000000, expected above 0");
+  const auto error_with = [&](const SearchInput& input, const SearchOptions& options) {
+    nn::Pass p = pass();
+    return error_of([&] { search(p, *model, input, options); });
+  };
+  EXPECT_EQ(error_with({.required = {{3}}}, {}), "search: beam is 1, expected 2 or more where phrases are required");
+  EXPECT_EQ(error_with({.required = {{3}}}, {.beam = 2, .sample = true}),
+            "search: phrases are required of drawn tokens, expected a beam search");
+  EXPECT_EQ(error_with({.forbidden = {{}}}, {}),
+            "search: a required or forbidden phrase is empty, expected one token or more");
+  EXPECT_EQ(
+      error_with({.required = {{3, 4, 5}}}, {.beam = 2, .max_length = 3}),
+      "search: the phrases that must come have 3 tokens, expected at most 2: an output has 3 at most, with its end");
   EXPECT_EQ(error({}, Tensor::full({1, 40}, 3, DType::i32)),
             "search: the prefix has 40 tokens, expected at most 38: the model takes 40 with its begin and one more");
 }
@@ -269,7 +345,7 @@ TEST_F(SearchTest, WorksInDouble) {
       for (size_t i = 0; i < a.size(); ++i) {
         ASSERT_EQ(a[i].size(), b[i].size());
         EXPECT_EQ(a[i][0].tokens, b[i][0].tokens);
-        EXPECT_NEAR(a[i][0].log_probability, b[i][0].log_probability, 1e-4);
+        EXPECT_NEAR(a[i][0].log_probability, b[i][0].log_probability, kRounding);
       }
     }
   }
@@ -322,7 +398,7 @@ TEST_F(SearchTest, NodesLeadToTheAttentionThatChoseEachToken) {
                     {.ids = Tensor::of({1, std::ssize(in)}, std::span<const int32_t>(in))});
       for (size_t t = 0; t < one.nodes.size(); ++t) {
         const std::vector<float>& seen = recorder.queries.at({static_cast<int64_t>(i), one.nodes[t]});
-        for (size_t d = 0; d < seen.size(); ++d) EXPECT_NEAR(seen[d], whole.queries[t][d], 1e-4);
+        for (size_t d = 0; d < seen.size(); ++d) EXPECT_NEAR(seen[d], whole.queries[t][d], kRounding);
       }
     }
   }

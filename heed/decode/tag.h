@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A tag for each token of a sentence, by a model whose task that is.
 //
@@ -15,10 +16,12 @@ namespace heed::decode {
 
 struct TagOptions {
   CallOptions call{};
+
+  static void describe(TagOptions& o, auto&& field) { data::GroupOptions::describe(o.call.batch, field); }
 };
 
 struct TaggedToken {
-  std::string token{}, tag{};  // as the tokenizers write them; empty where the model has none
+  std::string token{}, tag{};  // the word as it came, of ids as the tokenizer writes it; empty where there is none
   double log_probability = 0;  // of the tag
   int32_t token_id = 0, tag_id = 0;
 };
@@ -42,6 +45,10 @@ class HEED_API Tagger {
                                const Done<Tagging>& done = {}) const;
 
  private:
+  // `texts` is empty, or has the text of each.
+  std::vector<Tagging> run(std::span<const std::vector<int32_t>> sentences, std::span<const std::string> texts,
+                           const TagOptions&, const Done<Tagging>& done) const;
+
   Engine engine_;
 };
 

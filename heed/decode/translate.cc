@@ -1,9 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/decode/translate.h"
 
+#include <algorithm>
+#include <exception>
 #include <numeric>
 #include <utility>
 
+#include "heed/base/parallel_lock.h"
 #include "heed/data/batch.h"
+#include "heed/decode/streams.h"
 #include "heed/text/token_words.h"
 #include "heed/text/words.h"
 
@@ -21,6 +26,56 @@ std::vector<int64_t> words_at_spaces(const text::Tokenizer& tokenizer, std::span
                                      const std::string& text) {
   return text::words_of_tokens(tokenizer, ids, text, text::words_at_spaces(text));
 }
+
+// Sentences on their way into batches, the longest first: those that come together have about the same length, and the
+// last ones do not keep others waiting.
+class Waiting {
+ public:
+  Waiting(std::span<const std::vector<int32_t>> sources, const data::GroupOptions& options)
+      : sources_(sources), options_(options) {
+    for (size_t i = 0; i < sources.size(); ++i) {
+      if (!sources[i].empty()) order_.push_back(i);
+    }
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](size_t a, size_t b) { return sources[a].size() > sources[b].size(); });
+  }
+
+  int64_t left() const { return std::ssize(order_) - next_; }
+  // At most `room`, at least one unless there is none.
+  std::vector<size_t> take(int64_t room) {
+    std::vector<size_t> items;
+    while (left() > 0) {
+      const size_t item = order_[static_cast<size_t>(next_)];
+      const int64_t longest = std::ssize(sources_[items.empty() ? item : items.front()]);
+      const bool fits = std::ssize(items) < room && (std::ssize(items) + 1) * longest <= options_.tokens;
+      if (!items.empty() && !fits) break;
+      items.push_back(item);
+      ++next_;
+    }
+    return items;
+  }
+  // Nobody takes any more.
+  void stop() { next_ = std::ssize(order_); }
+
+ private:
+  std::span<const std::vector<int32_t>> sources_;
+  const data::GroupOptions& options_;
+  std::vector<size_t> order_;
+  int64_t next_ = 0;
+};
+
+// [rows,n]; nothing where there is no prefix.
+Tensor broadcast_prefix(std::span<const int32_t> prefix, int64_t rows) {
+  if (prefix.empty()) return {};
+  Tensor all = Tensor::uninitialised({rows, std::ssize(prefix)}, DType::i32);
+  for (int64_t row = 0; row < rows; ++row) {
+    std::copy(prefix.begin(), prefix.end(), all.data<int32_t>() + row * std::ssize(prefix));
+  }
+  return all;
+}
+
+// Below this many sentences for each thread, threads share the rows of one batch instead.
+constexpr int64_t kEnoughForThread = 4;
 
 }  // namespace
 
@@ -49,8 +104,9 @@ std::vector<Translations> Translator::run(std::span<const std::vector<int32_t>> 
                                           const Done<Translations>& done) const {
   const data::TextModel& model = engine_.text_model();
   std::vector<Translations> results(sources.size());
-  InferencePass pass(engine_, options.call);
-  const auto finish = [&](size_t item, const std::vector<Hypothesis>& found) {
+  Waiting waiting(sources, options.call.batch);
+  Exclusive one_at_a_time;  // what the threads share: the sentences that wait, and the caller's `done`
+  const auto finish = [&](nn::Pass& pass, size_t item, const std::vector<Hypothesis>& found) {
     for (const Hypothesis& one : found) {
       Translation& translation = results[item].emplace_back();
       translation.tokens = one.tokens;
@@ -61,24 +117,54 @@ std::vector<Translations> Translator::run(std::span<const std::vector<int32_t>> 
     }
     if (found.empty()) results[item].emplace_back();
     if (options.align && !found.empty()) align(pass, sources, texts, *options.align, results[item], item);
-    if (done) done(item, results[item]);
+    if (done) one_at_a_time([&] { done(item, results[item]); });
   };
-  for_each_group(lengths_of(sources), options.call, [&](std::span<const size_t> group) {
-    std::vector<size_t> items;
-    for (const size_t item : group) {
-      sources[item].empty() ? finish(item, {}) : items.push_back(item);
+  const auto work = [&](int64_t places) {
+    InferencePass pass(engine_, options.call);
+    std::vector<size_t> items;  // in the order in which they were taken
+    data::Batch batch;
+    const NextSentences next = [&](int64_t room) -> std::optional<SearchInput> {
+      const std::vector<size_t> more = one_at_a_time([&] { return waiting.take(room); });
+      if (more.empty()) return std::nullopt;
+      items.insert(items.end(), more.begin(), more.end());
+      batch = data::source_batch(gathered(sources, more), model.special());
+      return SearchInput{.source = data::source_tokens(batch),
+                         .prefix = broadcast_prefix(options.constraints.prefix, std::ssize(more)),
+                         .special = model.special(),
+                         .streams = numbers_of(more, options.first),
+                         .required = options.constraints.required,
+                         .forbidden = options.constraints.forbidden};
+    };
+    search_all(pass, model.model(), places, next, options.search,
+               {.cancel = options.call.cancel, .done = [&](int64_t row, const std::vector<Hypothesis>& found) {
+                  finish(pass, items[static_cast<size_t>(row)], found);
+                }});
+  };
+  {
+    InferencePass pass(engine_, options.call);
+    for (size_t item = 0; item < sources.size(); ++item) {
+      if (sources[item].empty()) finish(pass, item, {});
     }
-    if (items.empty()) return;
-    const data::Batch batch = data::source_batch(gathered(sources, items), model.special());
-    search(pass, model.model(),
-           {.source = data::source_tokens(batch),
-            .special = model.special(),
-            .streams = std::vector<int64_t>(items.begin(), items.end())},
-           options.search,
-           {.cancel = options.call.cancel, .done = [&](int64_t row, const std::vector<Hypothesis>& found) {
-              finish(items[static_cast<size_t>(row)], found);
-            }});
+  }
+  const int64_t all = waiting.left(), rows = options.call.batch.rows;
+  const int64_t most = options.call.observer ? 1 : std::max<int64_t>(1, all / kEnoughForThread);
+  const int64_t workers = std::min<int64_t>(engine_.parallel().threads(), most);
+  if (workers == 1) {
+    work(rows);
+    return results;
+  }
+  std::exception_ptr failed;
+  engine_.parallel().for_each(workers, [&](int64_t, int) {
+    try {
+      work(std::min(rows, (all + workers - 1) / workers));
+    } catch (...) {
+      one_at_a_time([&] {
+        waiting.stop();
+        if (!failed) failed = std::current_exception();
+      });
+    }
   });
+  if (failed) std::rethrow_exception(failed);
   return results;
 }
 

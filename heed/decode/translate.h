@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Translating text, or token ids, with a model that translates.
 //
@@ -10,6 +11,7 @@
 
 #include "heed/analysis/align.h"
 #include "heed/base/export.h"
+#include "heed/decode/constraints.h"
 #include "heed/decode/engine.h"
 #include "heed/decode/search.h"
 #include "heed/text/metrics.h"
@@ -19,6 +21,9 @@ namespace heed::decode {
 struct TranslateOptions {
   SearchOptions search{};
   std::optional<analysis::AlignOptions> align{};  // which attention aligns words; none: they are not aligned
+  Constraints constraints{};                      // on every output
+  // Number of the first sentence: what is drawn for sentence i depends on the seed and first + i alone.
+  int64_t first{0};
   CallOptions call{};
 };
 

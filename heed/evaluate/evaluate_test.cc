@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/evaluate/evaluate.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <string>
 
 #include "heed/base/rng.h"
 #include "heed/base/testing.h"
@@ -10,6 +13,8 @@
 
 namespace heed::evaluate {
 namespace {
+
+using heed::testing::seeded;
 
 text::Corpus corpus_of(const std::vector<text::Pair>& pairs) { return {pairs, {}}; }
 
@@ -40,6 +45,27 @@ TEST(Evaluate, ScoresAreOfAllTogether) {
   EXPECT_EQ(*by_length[1].scores.alignment_error, 1);
 }
 
+TEST(Evaluate, AlignmentsBelongToTheirCorpus) {
+  const heed::testing::TemporaryFolder folder;
+  const std::string path = folder.file("gold.align");
+  text::Corpus corpus = corpus_of({{"a b, c", "A B", 1}, {"d", "D E F", 3}});
+  corpus.report.lines = 3;  // line 2 was left out
+  const auto read = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return heed::testing::error_of([&] { read_alignments(path, corpus); });
+  };
+  EXPECT_EQ(read("0-0 3-1\n9-9\n0p2\n"), "no error") << "the comma is a word; nobody asks for line 2";
+  EXPECT_EQ(read("0-0\n\n0-0\n0-0\n0-0\n"), path + ": has 5 lines, expected 3 as the corpus has");
+  EXPECT_EQ(read("0-0\n\n"), path + ": has 2 lines, expected one for line 3 of the corpus");
+  EXPECT_EQ(read("99-0\n\n0-0\n"), path +
+                                       ":1: a link goes to word 99 of the source, expected one below 4: it has "
+                                       "4 words, marks apart, counted from 0");
+  EXPECT_EQ(read("0-0\n\n0-2 0p3\n"), path +
+                                          ":3: a link goes to word 3 of the target, expected one below 3: it has "
+                                          "3 words, marks apart, counted from 0");
+  EXPECT_EQ(read("0-0\n\nx\n"), path + ":3: alignment: link 1 is no pair of numbers such as 0-2 or 0p2");
+}
+
 TEST(Evaluate, ALanguageModelHasNoTranslations) {
   const Scores scores = scores_of({{0, std::log(3.0), 1, 0, {}, {}}}, corpus_of({{"", "A", 1}}));
   EXPECT_NEAR(scores.perplexity, 3, 1e-12);
@@ -49,7 +75,7 @@ TEST(Evaluate, ALanguageModelHasNoTranslations) {
 class Letters : public ::testing::Test {
  protected:
   Letters() {
-    Rng rng(1);
+    Rng rng(seeded(1));
     for (int64_t n = 1; n <= 40; ++n) {
       text::Pair pair;
       pair.line = n;
@@ -120,7 +146,25 @@ TEST_F(Letters, LongPairsAreLeftOut) {
   }
   EXPECT_EQ(heed::testing::error_of(
                 [&] { TestSet(corpus, data::Tokenizers::shared(tokenizer), models::Task::translate, 1, "dev.tsv"); }),
-            "dev.tsv: none of 40 pairs has at most 1 tokens");
+            "dev.tsv: none of 40 pairs has at most 1 token");
+}
+
+TEST_F(Letters, UnknownTokensAreCounted) {
+  text::Corpus some = corpus_of({{"a x b", "A B", 1}, {"y", "X A", 2}});
+  const TestSet set = set_of(some);
+  const UnknownOfPairs all = set.unknown();
+  EXPECT_EQ(all.source.tokens, 4);
+  EXPECT_EQ(all.source.unknown, 2);
+  EXPECT_EQ(all.target.tokens, 4);
+  EXPECT_EQ(all.target.unknown, 1);
+  EXPECT_EQ(describe(all),
+            "warning: 50.0 % of the source's tokens and 25.0 % of the target's are unknown: a larger vocabulary or "
+            "subwords would know more of them");
+  const auto judged = judge(engine(), set, {.translate = false});
+  EXPECT_EQ(judged[0].unknown.target.unknown, 0);
+  EXPECT_EQ(judged[1].unknown.target.unknown, 1);
+  EXPECT_EQ(scores_of(judged, some).unknown.source.rate(), 0.5);
+  EXPECT_EQ(describe(UnknownOfPairs{{}, {200, 1}}), "0.5 % of the tokens are unknown") << "a language model";
 }
 
 TEST(TestSet, ATagForEachToken) {

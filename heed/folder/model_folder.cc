@@ -1,7 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/folder/model_folder.h"
 
 #include <filesystem>
+#include <new>
 #include <span>
+#include <system_error>
+#include <vector>
 
 #include "heed/base/error.h"
 #include "heed/base/file.h"
@@ -11,40 +15,80 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::shared_ptr<const text::Tokenizer> load(const std::string& path) { return text::load_tokenizer(path); }
+std::shared_ptr<const text::Tokenizer> load(const std::string& path) {
+  check_regular(path);
+  return text::load_tokenizer(path);
+}
+
+// Whether something has this name: also what cannot be opened, which whoever opens it will say.
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+}
+
+std::vector<models::ParameterShape> shapes_of(const models::ModelOptions& options, const Layout& layout) {
+  try {
+    return models::parameter_shapes(options);
+  } catch (const Error& error) {  // options that do not fit each other
+    throw Error(layout.config() + ": " + error.what());
+  }
+}
 
 }  // namespace
 
 std::string Layout::file(const char* name) const { return (fs::path(folder_) / name).string(); }
 
-std::unique_ptr<models::Model> open_model(const std::string& folder, DType dtype, bool gradients) {
-  const Layout layout(folder);
-  if (!fs::is_directory(folder)) {
+models::ModelOptions open_model_options(const std::string& folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
     throw Error("model folder '" + folder + "' is not there, expected one with config.json and model.safetensors");
   }
   models::ModelOptions options;
-  io::read_config(layout.config(), options);
-  std::unique_ptr<models::Model> model;
+  check_regular(Layout(folder).config());
+  io::read_config(Layout(folder).config(), options);
+  return options;
+}
+
+namespace {
+
+std::unique_ptr<models::Model> loaded(const std::string& folder, const ParameterStoreOptions& store) {
+  const Layout layout(folder);
+  const models::ModelOptions options = open_model_options(folder);
+  const models::ParameterFile file(layout.parameters());
+  const models::LoadOptions loading{.expected_by = layout.config()};
+  // What the options say is compared with the file before memory is taken for it.
+  file.check(shapes_of(options, layout), loading);
   try {
-    model = models::make_unfilled_model(options, {.dtype = dtype, .gradients = gradients});
-  } catch (const Error& error) {  // options that do not fit each other
-    throw Error(layout.config() + ": " + error.what());
+    std::unique_ptr<models::Model> model = models::make_unfilled_model(options, store);
+    file.load(model->parameters(), loading);
+    return model;
+  } catch (const std::bad_alloc&) {
+    throw Error(layout.parameters() + ": out of memory, the model does not fit");
   }
-  models::load_parameters(layout.parameters(), model->parameters());
-  return model;
+}
+
+}  // namespace
+
+std::unique_ptr<models::Model> open_model(const std::string& folder, DType dtype, bool gradients) {
+  return loaded(folder, {.dtype = dtype, .gradients = gradients});
 }
 
 data::Tokenizers open_tokenizers(const std::string& folder, models::Task task) {
   const Layout layout(folder);
-  if (!fs::exists(layout.tokenizer())) return {};
+  if (!is_there(layout.tokenizer())) return {};
   const auto source = load(layout.tokenizer());
   if (task == models::Task::tag) return {source, load(layout.tags())};
-  if (fs::exists(layout.target_tokenizer())) return {source, load(layout.target_tokenizer())};
+  if (is_there(layout.target_tokenizer())) return {source, load(layout.target_tokenizer())};
   return data::Tokenizers::shared(source);
 }
 
-data::TextModel open(const std::string& folder, DType dtype) {
-  std::shared_ptr<const models::Model> model = open_model(folder, dtype);
+data::TextModel open(const std::string& folder, const OpenOptions& options) {
+  std::unique_ptr<models::Model> model =
+      loaded(folder, {.dtype = options.dtype, .gradients = false, .flat = options.dtype != DType::f32});
+  if (options.dtype == DType::f32) {
+    Parallel parallel(options.threads);
+    model->pack(options.weights, parallel);
+  }
   data::Tokenizers tokenizers = open_tokenizers(folder, model->task());
   return data::TextModel(std::move(model), std::move(tokenizers), folder);
 }
@@ -80,7 +124,10 @@ void save_card(const std::string& folder, const std::string& markdown) {
   write_file_atomically(Layout(folder).card(), std::as_bytes(std::span(markdown)));
 }
 
-bool has_training(const std::string& folder) { return fs::exists(Layout(folder).training()); }
+bool has_training(const std::string& folder) {
+  check_regular(Layout(folder).training());
+  return is_there(Layout(folder).training());
+}
 
 void remove_unfinished(const std::string& folder) {
   std::error_code ignored;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The model folder: what belongs to it, under which names, and by which rules it is opened and saved. Nothing else in
 // heed knows its file names.
@@ -9,8 +10,9 @@
 //   README.md                        the card: data, options, scores
 //   train.json                       the options of the training run, and what it needs to go on:
 //   checkpoint.safetensors, snapshots/, log.jsonl, curve.html
+//   train.lock                       only while a run writes to the folder (lock.h)
 //
-// Every file is there whole or not at all. A folder without tokenizers works over token ids.
+// Every file is there whole or not at all, and a regular one. A folder without tokenizers works over token ids.
 #include <memory>
 #include <string>
 
@@ -38,15 +40,25 @@ class HEED_API Layout {
   std::string snapshots() const { return file("snapshots"); }
   std::string log() const { return file("log.jsonl"); }
   std::string curve() const { return file("curve.html"); }
+  std::string lock() const { return file("train.lock"); }
 
  private:
   std::string file(const char* name) const;
   std::string folder_;
 };
 
-// A model to be used, with its tokenizers, where the folder has them: no gradients. Throws Error where something is
-// missing or broken, or the parts do not belong together.
-HEED_API data::TextModel open(const std::string& folder, DType = DType::f32);
+struct OpenOptions {
+  DType dtype{DType::f32};    // to compute in: f32 or f64
+  DType weights{DType::f32};  // that the matrices of linear layers are stored in: f32, bf16 or f16
+  int threads{1};             // to prepare them with
+};
+
+// A model to be used, with its tokenizers, where the folder has them: no gradients, and weights packed once for all
+// that will read them (Model::pack). Throws Error where something is missing or broken, or the parts do not belong
+// together.
+HEED_API data::TextModel open(const std::string& folder, const OpenOptions& = {});
+// What config.json says.
+HEED_API models::ModelOptions open_model_options(const std::string& folder);
 // The model alone. With gradients it can be trained on.
 HEED_API std::unique_ptr<models::Model> open_model(const std::string& folder, DType = DType::f32,
                                                    bool gradients = false);

@@ -1,9 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model and its folder: what was saved comes back to the bit, and a folder that is broken says so in one line.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <span>
 
+#include "heed/base/counted_heap.h"
 #include "heed/base/file.h"
 #include "heed/base/testing.h"
 #include "heed/folder/model_folder.h"
@@ -13,6 +18,7 @@ namespace heed::folder {
 namespace {
 
 using namespace models;  // NOLINT(google-build-using-namespace)
+using heed::testing::seeded;
 
 using heed::testing::bytes_of, heed::testing::error_of, heed::testing::TemporaryFolder, heed::testing::text_of;
 
@@ -33,6 +39,7 @@ class SavedModel : public ::testing::Test {
     EXPECT_EQ(text.find('\n'), text.npos) << text;
     return text;
   }
+  std::string config() const { return folder_.file("config.json"); }
   std::string parameters() const { return folder_.file("model.safetensors"); }
   std::string read(const std::string& path) const { return text_of(read_file(path, 1 << 20)); }
   void write(const std::string& path, const std::string& text) const { write_file_atomically(path, bytes_of(text)); }
@@ -46,12 +53,12 @@ class SavedModel : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::unique_ptr<Model> model_ = make_model(small_options(TransformerKind::encoder_decoder), 1);
+  std::unique_ptr<Model> model_ = make_model(small_options(TransformerKind::encoder_decoder), seeded(1));
 };
 
 TEST_F(SavedModel, GivesBackTheSameBits) {
   for (const TransformerKind kind : {TransformerKind::encoder_decoder, TransformerKind::decoder}) {
-    const auto saved = make_model(small_options(kind), 7);
+    const auto saved = make_model(small_options(kind), seeded(7));
     const TemporaryFolder folder;
     save(folder.file("a/b"), *saved);
     const auto loaded = open_model(folder.file("a/b"));
@@ -71,8 +78,8 @@ TEST_F(SavedModel, IsLoadedWithoutGradientsUnlessTheyAreWanted) {
 }
 
 TEST_F(SavedModel, ASeedGivesTheSameModel) {
-  const auto again = make_model(small_options(TransformerKind::encoder_decoder), 1),
-             other = make_model(small_options(TransformerKind::encoder_decoder), 2);
+  const auto again = make_model(small_options(TransformerKind::encoder_decoder), seeded(1)),
+             other = make_model(small_options(TransformerKind::encoder_decoder), seeded(2));
   EXPECT_EQ(model_->parameters().values().to_doubles(), again->parameters().values().to_doubles());
   EXPECT_NE(model_->parameters().values().to_doubles(), other->parameters().values().to_doubles());
 }
@@ -90,7 +97,8 @@ TEST_F(SavedModel, SaysWhatIsMissing) {
 TEST_F(SavedModel, SaysWhichTensorDoesNotFit) {
   const std::string all = read(parameters());
   rewrite([](auto& tensors) { std::erase_if(tensors, [](auto& t) { return t.name == "embedding.weight"; }); });
-  EXPECT_EQ(load_error(), parameters() + ": has no tensor for 1 parameter ('embedding.weight')");
+  EXPECT_EQ(load_error(),
+            parameters() + ": has no tensor for 1 parameter that " + config() + " asks for ('embedding.weight')");
 
   write(parameters(), all);
   rewrite([](auto& tensors) { tensors.push_back({"extra", io::ElementType::f32, {0}, {}}); });
@@ -102,7 +110,7 @@ TEST_F(SavedModel, SaysWhichTensorDoesNotFit) {
       if (t.name == "embedding.weight") t.shape = {8, 9};
     }
   });
-  EXPECT_EQ(load_error(), parameters() + ": tensor 'embedding.weight' is F32 [8, 9], expected [9, 8]");
+  EXPECT_EQ(load_error(), parameters() + ": tensor 'embedding.weight' is F32 [8, 9], expected [9, 8] by " + config());
 
   write(parameters(), all);
   rewrite([](auto& tensors) {
@@ -110,11 +118,12 @@ TEST_F(SavedModel, SaysWhichTensorDoesNotFit) {
       if (t.name == "embedding.weight") t.type = io::ElementType::i32;
     }
   });
-  EXPECT_EQ(load_error(),
-            parameters() + ": tensor 'embedding.weight' is I32 [9, 8], expected F16, BF16, F32 or F64 [9, 8]");
+  EXPECT_EQ(
+      load_error(),
+      parameters() + ": tensor 'embedding.weight' is I32 [9, 8], expected F16, BF16, F32 or F64 [9, 8] by " + config());
 }
 
-TEST_F(SavedModel, RefusesAFileThatWasCutShortAnywhere) {
+TEST_F(SavedModel, RejectsAFileThatWasCutShortAnywhere) {
   const std::string all = read(parameters());
   for (size_t kept : {size_t{0}, size_t{4}, size_t{8}, size_t{100}, all.size() / 2, all.size() - 1}) {
     write(parameters(), all.substr(0, kept));
@@ -122,7 +131,7 @@ TEST_F(SavedModel, RefusesAFileThatWasCutShortAnywhere) {
   }
 }
 
-TEST_F(SavedModel, RefusesABrokenConfig) {
+TEST_F(SavedModel, RejectsABrokenConfig) {
   const std::string config = folder_.file("config.json"), all = read(config);
   const auto with = [&](const std::string& from, const std::string& to) {
     const size_t at = all.find(from);
@@ -139,7 +148,92 @@ TEST_F(SavedModel, RefusesABrokenConfig) {
   EXPECT_EQ(with("\"heads\": 2", "\"heads\": 3"),
             config + ": transformer: width is 8, expected a multiple of heads (3)");
   EXPECT_EQ(with("\"width\": 8", "\"width\": 16"),
-            parameters() + ": tensor 'embedding.weight' is F32 [9, 8], expected [9, 16]");
+            parameters() + ": tensor 'embedding.weight' is F32 [9, 8], expected [9, 16] by " + config);
+}
+
+// Sizes are compared with the tensors before memory is taken for them, and have bounds where there are none.
+TEST_F(SavedModel, DoesNotBelieveSizes) {
+  const std::string all = read(config());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    const size_t at = all.find(from);
+    EXPECT_NE(at, all.npos) << from;
+    write(config(), std::string(all).replace(at, from.size(), to));
+    counted_heap::reset_peak();
+    const int64_t before = counted_heap::alive_bytes();
+    const std::string error = load_error();
+    EXPECT_LT(counted_heap::peak_bytes() - before, 20 << 20) << to;
+    return error;
+  };
+  EXPECT_EQ(with("\"inner\": 12", "\"inner\": 2000000"),
+            parameters() + ": tensor 'encoder.0.feed_forward.first.weight' is F32 [12, 8], expected [2000000, 8] by " +
+                config());
+  EXPECT_EQ(with("\"vocabulary\": 9", "\"vocabulary\": 1000000000"),
+            parameters() + ": tensor 'embedding.weight' is F32 [9, 8], expected [1000000000, 8] by " + config());
+  EXPECT_EQ(with("\"width\": 8", "\"width\": 1048576"),
+            parameters() + ": tensor 'embedding.weight' is F32 [9, 8], expected [9, 1048576] by " + config());
+  EXPECT_EQ(with("\"decoder_layers\": 1", "\"decoder_layers\": 4611686018427387904"),
+            config() + ": transformer.decoder_layers is 4611686018427387904, expected an integer in [0, 1000]");
+  EXPECT_EQ(with("\"decoder_layers\": 1", "\"decoder_layers\": 1000"),
+            parameters() + ": has no tensor for 25974 parameters that " + config() +
+                " asks for ('decoder.1.self.q.weight', 'decoder.1.self.q.bias', 'decoder.1.self.k.weight', "
+                "'decoder.1.self.k.bias', 'decoder.1.self.v.weight' and 25969 more)");
+  EXPECT_EQ(with("\"head_width\": 0", "\"head_width\": 1048576"),
+            parameters() + ": tensor 'encoder.0.self.q.weight' is F32 [8, 8], expected [2097152, 8] by " + config());
+  EXPECT_EQ(with("\"max_length\": 20", "\"max_length\": 1000000000000"),
+            config() + ": transformer.max_length is 1000000000000, expected an integer in [1, 16777216]");
+}
+
+// No tensor tells how many positions there are: a large number is taken, without a table for all of them.
+TEST_F(SavedModel, HasPositionsThatTakeNoMemory) {
+  const std::string all = read(config());
+  Parallel parallel(1);
+  Workspace workspace;
+  for (const std::string positions : {"sinusoid", "rotary"}) {
+    std::string text = all;
+    text.replace(text.find("\"sinusoid\""), 10, "\"" + positions + "\"");
+    text.replace(text.find("\"max_length\": 20"), 16, "\"max_length\": 16777216");
+    write(config(), text);
+    counted_heap::reset_peak();
+    const int64_t before = counted_heap::alive_bytes();
+    const auto model = open_model(folder_.path());
+    EXPECT_LT(counted_heap::peak_bytes() - before, 40 << 20) << positions;
+    nn::Pass pass{{parallel, workspace}};
+    const Tokens source{Tensor::of({1, 3}, std::vector<int32_t>{4, 5, 6})};
+    EXPECT_EQ(model->logits(pass, source, source).shape(), Shape({1, 3, 9}));
+  }
+}
+
+TEST_F(SavedModel, RejectsNumbersThatAreNotFinite) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<std::vector<float>> storage;
+  rewrite([&](auto& tensors) {
+    for (auto& t : tensors) {
+      storage.emplace_back(t.bytes.size() / sizeof(float), nan);
+      t.bytes = std::as_bytes(std::span(storage.back()));
+    }
+  });
+  EXPECT_EQ(load_error(), parameters() + ": tensor 'embedding.weight' holds nan at [0, 0], expected finite numbers");
+}
+
+TEST_F(SavedModel, HasRegularFiles) {
+  for (const std::string& path : {config(), parameters(), folder_.file("tokenizer"), folder_.file("train.json")}) {
+    const bool was_there = std::filesystem::exists(path);
+    if (was_there) std::filesystem::rename(path, path + ".kept");
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    TransformerOptions any;
+    EXPECT_EQ(error_of([&] { open(folder_.path()), read_training(folder_.path(), any); }),
+              path + ": is a pipe, expected a regular file");
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+    EXPECT_EQ(error_of([&] { open(folder_.path()), read_training(folder_.path(), any); }),
+              path + ": is a folder, expected a regular file");
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink(path, path);
+    EXPECT_EQ(error_of([&] { open(folder_.path()), read_training(folder_.path(), any); }),
+              path + ": cannot open: Too many levels of symbolic links");
+    std::filesystem::remove(path);
+    if (was_there) std::filesystem::rename(path + ".kept", path);
+  }
 }
 
 // Of each family: states are what comes before the last projection.
@@ -163,7 +257,7 @@ TEST(Model, HasStatesVocabulariesAndOutputs) {
         Expected{tagger, 8, 9, 9, 3}, Expected{small_options(TransformerKind::encoder), 8, 9, 9, 0},
         Expected{small_options(TransformerKind::decoder), 8, 9, 9, 9}, Expected{recurrent, 6, 9, 8, 9},
         Expected{attentive, 12, 9, 9, 4}}) {
-    const auto model = make_model(e.options, 3);
+    const auto model = make_model(e.options, seeded(3));
     EXPECT_EQ(model->states(pass, text).shape(), (Shape{1, 3, e.width}));
     EXPECT_EQ(model->vocabulary(), e.vocabulary);
     EXPECT_EQ(model->source_vocabulary(), e.source_vocabulary);
@@ -187,7 +281,7 @@ TEST(Model, MakesItsLogitsOfItsStates) {
     ModelOptions options = small_options(kind);
     options.as<TransformerOptions>().tied = false;
     if (kind == TransformerKind::encoder) options.as<TransformerOptions>().outputs = 3;
-    const auto model = make_model(options, 3);
+    const auto model = make_model(options, seeded(3));
     const auto value = [&](const char* name) { return Var(model->parameters().find(name)->value); };
     const Var logits = ops::linear(pass, model->states(pass, text), value("output.weight"), value("output.bias"));
     EXPECT_EQ(logits.value().to_doubles(), model->logits(pass, text, text).value().to_doubles());
@@ -196,7 +290,7 @@ TEST(Model, MakesItsLogitsOfItsStates) {
 
 TEST(Model, UnfilledHasZerosAndTheNamesOfAnyOther) {
   const ModelOptions options = RnnSeq2SeqOptions{.vocabulary = 9, .cell = nn::Cell::lstm, .width = 4};
-  const auto drawn = make_model(options, 1), unfilled = make_unfilled_model(options);
+  const auto drawn = make_model(options, seeded(1)), unfilled = make_unfilled_model(options);
   ASSERT_EQ(drawn->parameters().entries().size(), unfilled->parameters().entries().size());
   for (size_t i = 0; i < drawn->parameters().entries().size(); ++i) {
     const auto &a = drawn->parameters().entries()[i], &b = unfilled->parameters().entries()[i];

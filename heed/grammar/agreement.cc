@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/grammar/agreement.h"
 
 #include <algorithm>
@@ -52,8 +53,8 @@ std::vector<int> predicate_after(const Sentence& sentence, int pronoun) {
   auto i = static_cast<size_t>(pronoun) + 1;
   std::vector<int> found;
   if (tag(i) != Tag::aux) return found;
-  while (tag(++i) == Tag::part || tag(i) == Tag::adv) {
-  }
+  ++i;
+  while (tag(i) == Tag::part || tag(i) == Tag::adv) ++i;
   while (tag(i) == Tag::adj) {
     found.push_back(static_cast<int>(i));
     if (tag(i + 1) != Tag::cconj) break;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Where a Spanish sentence shows which noun an English pronoun stands for: 'lo' or 'la', 'cansado' or 'cansada'. The
 // noun's gender decides the form; a translation that has the other form took the pronoun for another noun.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/grammar/agreement.h"
 
 #include <gtest/gtest.h>
@@ -10,6 +11,8 @@
 
 namespace heed::grammar {
 namespace {
+
+using heed::testing::seeded;
 
 const Noun& noun_of(const std::string& form) {
   for (const Noun& noun : nouns()) {
@@ -48,7 +51,7 @@ TEST(Agreement, ATranslationIsJudgedInItsPlace) {
 
 // What the grammar says must be what it means: the agreeing word has the referent's gender.
 TEST(Agreement, FollowsTheReferentInEverySentence) {
-  Grammar grammar(5);
+  Grammar grammar(seeded(5));
   int64_t shown = 0, pronouns = 0;
   for (int n = 0; n < 5000; ++n) {
     const Sentence sentence = grammar.next();
@@ -67,7 +70,7 @@ TEST(Agreement, FollowsTheReferentInEverySentence) {
   EXPECT_GT(shown, pronouns / 2) << "most pronouns show their gender";
 }
 
-TEST(Agreement, FilesThatDoNotFitAreRefused) {
+TEST(Agreement, FilesThatDoNotFitAreRejected) {
   using heed::testing::error_of;
   const auto error = [](const std::string& alignment, const std::string& referents, const std::string& tags) {
     return error_of([&] { sentence_of("He sleeps.", "Duerme.", alignment, referents, tags); });

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Draws words and phrases that go together. One Drawer serves one sentence: it names no noun twice.
 #include <optional>

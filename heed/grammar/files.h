@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The corpus as text: lines for standard output, and the files of a split.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/grammar/files.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@
 namespace heed::grammar {
 namespace {
 
-using heed::testing::error_of;
+using heed::testing::error_of, heed::testing::seeded;
 using heed::testing::TemporaryFolder;
 
 std::vector<std::string> lines_of(const std::string& path) {
@@ -25,7 +26,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 }
 
 TEST(Files, LinesOfBothTasks) {
-  Grammar grammar(1);
+  Grammar grammar(seeded(1));
   const Sentence sentence = grammar.next();
   EXPECT_EQ(tsv(sentence, Task::translate),
             text::detokenise(sentence.source) + "\t" + text::detokenise(sentence.target));
@@ -34,7 +35,7 @@ TEST(Files, LinesOfBothTasks) {
 
 TEST(Files, SplitHasThreePartsWithThreeFilesBesideEach) {
   TemporaryFolder folder;
-  write_split({.pairs = 1000, .seed = 7}, folder.path() + "/new/corpus");
+  write_split({.pairs = 1000, .seed = seeded(7)}, folder.path() + "/new/corpus");
   const std::string place = folder.path() + "/new/corpus/";
   std::set<std::string> sources;
   for (const auto& [part, size] : {std::pair{"train", 1000u}, {"dev", 50u}, {"test", 50u}}) {
@@ -53,9 +54,9 @@ TEST(Files, SplitHasThreePartsWithThreeFilesBesideEach) {
 
 TEST(Files, SplitIsTheSameEveryTime) {
   TemporaryFolder first, second;
-  write_split({.pairs = 300, .seed = 8, .task = Task::tag}, first.path());
-  write_split({.pairs = 300, .seed = 8, .task = Task::tag}, second.path());
-  write_split({.pairs = 300, .seed = 8, .task = Task::tag}, second.path());  // over what is there
+  write_split({.pairs = 300, .seed = seeded(8), .task = Task::tag}, first.path());
+  write_split({.pairs = 300, .seed = seeded(8), .task = Task::tag}, second.path());
+  write_split({.pairs = 300, .seed = seeded(8), .task = Task::tag}, second.path());  // over what is there
   for (const char* name : {"train.tsv", "dev.tsv", "test.tsv", "test.align", "dev.referents", "train.tags"}) {
     EXPECT_EQ(lines_of(first.file(name)), lines_of(second.file(name))) << name;
     EXPECT_FALSE(lines_of(first.file(name)).empty());
@@ -68,7 +69,7 @@ TEST(Files, SizesOfDevAndTest) {
   EXPECT_EQ(held_out_size(1'000'000), 2000);
 }
 
-TEST(Files, RefusesAFolderThatCannotBe) {
+TEST(Files, RejectsAFolderThatCannotBe) {
   TemporaryFolder folder;
   std::ofstream(folder.file("taken")) << "a file";
   EXPECT_EQ(error_of([&] { write_split({.pairs = 10}, folder.file("taken")); }),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What happens in the sentences that need a pronoun: who does what to what, and what may then be said of either. The
 // tables are written so that the predicate fits one of the nouns and not the other.

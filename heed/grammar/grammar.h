@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The built-in corpus: English sentences and their Spanish translations, made from a small lexicon and a few patterns,
 // without end and without repetition. What is known about each pair is in sentence.h; docs/grammar.md shows examples.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/grammar/grammar.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/base/testing.h"
 #include "heed/grammar/patterns.h"
 #include "heed/grammar/statistics.h"
 #include "heed/text/words.h"
@@ -15,8 +17,10 @@
 namespace heed::grammar {
 namespace {
 
+using heed::testing::seeded;
+
 std::vector<Sentence> corpus(uint64_t seed, size_t size) {
-  Grammar grammar(seed);
+  Grammar grammar(seeded(seed));
   std::vector<Sentence> sentences;
   while (sentences.size() < size) sentences.push_back(grammar.next());
   return sentences;
@@ -34,11 +38,11 @@ TEST(Grammar, DependsOnTheSeedAlone) {
 
 // The same bytes on any machine. A change of the lexicon or of a pattern changes them, and every corpus with them.
 TEST(Grammar, BeginsLikeThis) {
-  const auto sentences = corpus(1, 2);
-  EXPECT_EQ(line(sentences[0]),
+  Grammar grammar(1);  // fixed seed: these are its first sentences
+  EXPECT_EQ(line(grammar.next()),
             "The three strong princes and the two princesses received the machine. | "
             "Los tres príncipes fuertes y las dos princesas recibieron la máquina.");
-  EXPECT_EQ(line(sentences[1]), "The message was in the fridge. | El mensaje estaba en la nevera.");
+  EXPECT_EQ(line(grammar.next()), "The message was in the fridge. | El mensaje estaba en la nevera.");
 }
 
 TEST(Grammar, SaysNothingTwice) {
@@ -94,7 +98,7 @@ TEST(Grammar, HasEveryConstruction) {
 
 TEST(Grammar, NeverBreaksTheSpellingOfSpanish) {
   const std::regex wrong(
-      " a el | de el |¿[a-z]| y (i|hi[^e])| la (agua|águila)\\b| una (águila)\\b|  |un primero|bueno \\w+o ");
+      " a el | de el |¿[a-z]| y (i|hi[^e])| la (agua|águila)\\b| una (águila)\\b|  |un primero|bueno (?!no )\\w+o ");
   for (const Sentence& sentence : corpus(4, 4000)) {
     EXPECT_FALSE(std::regex_search(text::detokenise(sentence.target), wrong)) << line(sentence);
   }
@@ -170,7 +174,7 @@ std::vector<const NounPhrase*> phrases_of(const Clause& clause) {
 
 // Of the nouns that a pronoun could stand for, its predicate fits the referent and no other.
 TEST(Grammar, PredicatesTellTheReferent) {
-  Rng rng(10);
+  Rng rng(seeded(10));
   int ambiguous = 0;
   for (int n = 0; n < 20000; ++n) {
     const Tree tree = draw_tree(rng);

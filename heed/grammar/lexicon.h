@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The words of the built-in grammar: plain tables, English beside Spanish. What a noun *is* (its traits) decides which
 // adjectives and verbs go with it, so that a sentence makes sense, and so that a predicate tells which noun it is

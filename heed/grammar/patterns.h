@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The kinds of sentences, each drawn at random as a tree that makes sense. A draw may come to nothing (no noun is left
 // that fits), and is then repeated from the start.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -35,6 +36,7 @@ std::optional<Place> scene(Drawer& draw) {
 std::optional<Place> place_for(Drawer& draw, const Verb& verb) {
   if (verb.english == "fly") {
     const auto phrase = draw.phrase(kWater | kTown | kLand | kHeight, {.reference = Reference::definite});
+    if (!phrase) return std::nullopt;
     return Place{Preposition::over, *phrase};
   }
   if (verb.english == "arrive") return std::nullopt;
@@ -47,6 +49,7 @@ bool wants_place(const Verb& verb) { return verb.english == "put" || verb.englis
 std::optional<Place> receptacle(Drawer& draw) {
   const bool on_top = draw.chance(50);
   const auto phrase = draw.phrase(on_top ? kTop : kContainer, {.reference = Reference::definite});
+  if (!phrase) return std::nullopt;
   return Place{on_top ? Preposition::on : Preposition::in, *phrase};
 }
 
@@ -117,6 +120,7 @@ bool describe(Drawer& draw, Clause& clause, int two_percent) {
 std::optional<Clause> quality(Drawer& draw, int adjective_percent) {
   Clause clause{.tense = draw.tense()};
   const auto subject = draw.phrase(kAny, {.reference = Reference::definite, .adjective_percent = adjective_percent});
+  if (!subject) return std::nullopt;
   clause.subject = *subject;
   if (!describe(draw, clause, 25)) return std::nullopt;
   draw_degree(draw, clause, 40);
@@ -217,7 +221,7 @@ Drawn draw_relative(Drawer& draw) {
   } else {
     clause = action(draw, transitive(draw), Reference::definite);
   }
-  if (!clause) return std::nullopt;
+  if (!clause || (!in_subject && !clause->object)) return std::nullopt;
   clause->place.reset();
   NounPhrase& head = in_subject ? clause->subject : *clause->object;
   const Tense tense = clause->tense == Tense::past || draw.chance(50) ? Tense::past : Tense::present;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 
 #include "heed/grammar/patterns.h"
@@ -70,7 +71,7 @@ bool unclear_subject(const Clause& main, const Verb& second) {
   const auto could_be = [&](const NounPhrase& other) {
     return same_pronoun(main.subject, other) && other.noun->is(second.subject);
   };
-  return could_be(*main.object) || (main.place && could_be(main.place->phrase));
+  return (main.object && could_be(*main.object)) || (main.place && could_be(main.place->phrase));
 }
 
 // The second half of an errand: 'and closed it', or ', but she didn't close it'.
@@ -87,6 +88,7 @@ void add_second_action(Drawer& draw, Tree& tree, const Verb& verb, const NounPhr
 // Both halves stand in the same tense, the past if either of them cannot show the present.
 void settle_tenses(Tree& tree) {
   settle_tense(tree.main);
+  if (!tree.second) return;
   settle_tense(*tree.second);
   const bool past = tree.main.tense == Tense::past || tree.second->tense == Tense::past;
   tree.main.tense = tree.second->tense = past ? Tense::past : Tense::present;
@@ -172,7 +174,7 @@ Drawn draw_sequence(Drawer& draw) {
                                                    .not_scale = second->special.scale});
   if (!subject || !object) return std::nullopt;
 
-  Tree tree{.main = {.subject = *subject, .verb = first, .tense = draw.tense(), .object = *object}};
+  Tree tree{.main = {.subject = *subject, .verb = first, .tense = draw.tense(), .object = object}};
   if (frame.conjunction == Conjunction::and_then) {
     add_second_action(draw, tree, *second, *object);
   } else {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/grammar/pronouns.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ std::vector<int> nouns_of(const Sentence& sentence) {
   return nouns;
 }
 
-// The noun that the tokens of word `from` look at most. `weights` [T,S] of one head, `words` by token.
+// The noun that the tokens of word `from` attend to most. `weights` [T,S] of one head, `words` by token.
 int strongest_noun(const float* weights, int64_t S, const std::vector<int64_t>& words, int from,
                    const std::vector<int>& nouns) {
   std::map<int, double> seen;
@@ -76,7 +77,7 @@ class Counter {
     }
   }
 
-  // From a word of one row, with every head: whether it finds the noun.
+  // From a word of one row, for every head: whether its attention is highest at the noun.
   void look(int64_t row, const std::vector<int64_t>& words, const analysis::WeightRecorder& recorder, int from,
             const std::vector<int>& nouns, int noun, int64_t PronounHead::*found) {
     size_t place = 0;

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether a model knows what a pronoun stands for: by the gender it gives the translation, and by what each head of its
-// encoder looks at from the pronoun. For sentences of the built-in grammar, which tells.
+// Whether a model knows what a pronoun stands for: by the gender of its translation, and by what the pronoun attends to
+// in each head of its encoder. For sentences of the built-in grammar, which tells.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -27,7 +28,7 @@ struct PronounHead {
   int64_t head = 0, found = 0, found_from_agreeing = 0;
 };
 struct PronounAttention {
-  int64_t pronouns = 0, agreeing = 0;  // words looked from
+  int64_t pronouns = 0, agreeing = 0;  // words whose attention was measured
   double by_chance = 0;                // as many pronouns would be found by taking any noun
   std::vector<PronounHead> heads{};
 };

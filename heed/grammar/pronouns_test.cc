@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/grammar/pronouns.h"
 
 #include <gtest/gtest.h>
 
+#include "heed/base/testing.h"
 #include "heed/data/testing.h"
 #include "heed/grammar/agreement.h"
 #include "heed/grammar/grammar.h"
@@ -10,8 +12,10 @@
 namespace heed::grammar {
 namespace {
 
+using heed::testing::seeded;
+
 std::vector<Sentence> some_sentences() {
-  Grammar grammar(3);
+  Grammar grammar(seeded(3));
   std::vector<Sentence> sentences;
   for (int n = 0; n < 40; ++n) sentences.push_back(grammar.next());
   return sentences;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A pair of sentences, with what the grammar knows about it: which word translates which, which noun each pronoun
 // stands for, what each word is. Indices count tokens, as text::words_and_marks cuts them; zero is the first.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Spanish word forms: plurals, agreement, and verbs in the third person of the present, preterite and imperfect.
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Training, development and test sentences that differ in what they combine, not only in their words: some pairs of a
 // noun and an adjective, and of a noun and a pronoun that stands for it, never occur in training.

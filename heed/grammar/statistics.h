@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a corpus of the grammar is like, and how far one gets with pronouns without understanding them.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The tree of a sentence, the same for both languages, and how it becomes words. Which trees make sense is not decided
 // here but where they are drawn (patterns.h).

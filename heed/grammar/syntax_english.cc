@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 
 #include "heed/grammar/english.h"
@@ -56,7 +57,7 @@ class Writer {
       return;
     }
     statement(tree.main);
-    if (tree.second) {
+    if (tree.second && tree.conjunction) {
       const Conjunction how = *tree.conjunction;
       if (how == Conjunction::but) add(",", Tag::punct, {{&tree, Facet::comma}});
       const bool coordinates = how == Conjunction::and_then || how == Conjunction::but;
@@ -134,7 +135,7 @@ class Writer {
     }
     for (const Adjective* const& adjective : clause.adjectives) {
       if (&adjective != &clause.adjectives.front()) add("and", Tag::cconj, {{&clause, Facet::adjectives_and}});
-      add(adjective->english, Tag::adj, {{&adjective, Facet::adjective}});
+      add(adjective->english, Tag::adj, {{static_cast<const void*>(&adjective), Facet::adjective}});
     }
   }
 

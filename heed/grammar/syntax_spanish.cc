@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 
 #include "heed/grammar/spanish.h"
@@ -113,6 +114,7 @@ class Writer {
   }
 
   void second(const Tree& tree) {
+    if (!tree.second || !tree.conjunction) return;
     Writer rest;
     rest.statement(*tree.second);
     switch (*tree.conjunction) {
@@ -177,7 +179,7 @@ class Writer {
     const spanish::Agreement agreement = agreement_of(clause.subject);
     for (const Adjective* const& adjective : clause.adjectives) {
       const Piece piece{.text = spanish::adjective_form(*adjective, agreement),
-                        .marks = {{&adjective, Facet::adjective}}};
+                        .marks = {{static_cast<const void*>(&adjective), Facet::adjective}}};
       if (&adjective == &clause.adjectives.front()) {
         pieces.push_back(piece);
       } else {

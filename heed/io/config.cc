@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/io/config.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 namespace heed::io {
 namespace {
 
-// What stands for a key: a scalar, or an object with children, or an array, whose content no field takes.
+// The value of a key: a scalar, an object with children, or an array, whose content no field takes.
 struct Node {
   enum class Kind { scalar, object, array };
   std::string key = {};
@@ -76,7 +77,7 @@ class Reader final : public FieldVisitor {
     const Node* node = find(info);
     if (!node) return;
     const int64_t* number = std::get_if<int64_t>(&node->scalar);
-    if (!number) refuse(info, *node, "an integer" + to_string(info.range));
+    if (!number) fail(info, *node, "an integer" + to_string(info.range));
     check_range(name_, info, *number);
     value = *number;
   }
@@ -99,14 +100,14 @@ class Reader final : public FieldVisitor {
     const Node* node = find(info);
     if (!node) return;
     const bool* flag = std::get_if<bool>(&node->scalar);
-    if (!flag) refuse(info, *node, "true or false");
+    if (!flag) fail(info, *node, "true or false");
     value = *flag;
   }
   void field(const FieldInfo& info, std::string& value) override {
     const Node* node = find(info);
     if (!node) return;
     const std::string* text = std::get_if<std::string>(&node->scalar);
-    if (!text) refuse(info, *node, "a string");
+    if (!text) fail(info, *node, "a string");
     value = *text;
   }
   void field(const FieldInfo& info, Choice& value) override {
@@ -117,23 +118,23 @@ class Reader final : public FieldVisitor {
     if (found == value.names.end()) {
       std::string names;
       for (const std::string_view one : value.names) names.append(names.empty() ? "" : ", ").append(quote(one));
-      refuse(info, *node, "one of " + names);
+      fail(info, *node, "one of " + names);
     }
     value.chosen = static_cast<size_t>(found - value.names.begin());
   }
   void begin_struct(const FieldInfo& info) override {
     const Node* node = find(info);
-    if (node && node->kind != Node::Kind::object) refuse(info, *node, "an object");
+    if (node && node->kind != Node::Kind::object) fail(info, *node, "an object");
     levels_.push_back({.node = node, .prefix = info.path + "."});
   }
   void end_struct() override {
-    refuse_unknown();
+    fail_unknown();
     levels_.pop_back();
   }
 
   bool takes_legacy() const override { return true; }
 
-  void refuse_unknown() const {
+  void fail_unknown() const {
     const Level& level = levels_.back();
     if (!level.node) return;
     for (const Node& child : level.node->children) {
@@ -167,10 +168,10 @@ class Reader final : public FieldVisitor {
     if (!node) return std::nullopt;
     const double* number = std::get_if<double>(&node->scalar);
     const int64_t* integer = std::get_if<int64_t>(&node->scalar);
-    if (!number && !integer) refuse(info, *node, "a number" + to_string(info.range));
+    if (!number && !integer) fail(info, *node, "a number" + to_string(info.range));
     return number ? *number : static_cast<double>(*integer);
   }
-  [[noreturn]] void refuse(const FieldInfo& info, const Node& node, const std::string& expected) const {
+  [[noreturn]] void fail(const FieldInfo& info, const Node& node, const std::string& expected) const {
     throw Error(name_ + ": " + info.path + " is " + shown(node) + ", expected " + expected);
   }
 
@@ -238,7 +239,7 @@ void fields_from_json(std::string_view text, const std::string& name, const Show
   if (tree.root.kind != Node::Kind::object) throw Error(name + ": is " + shown(tree.root) + ", expected an object");
   Reader reader(tree.root, name);
   fields(reader);
-  reader.refuse_unknown();
+  reader.fail_unknown();
 }
 
 std::string read_config_text(const std::string& path) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // An option struct as JSON, by the list of its fields (base/describe.h). A file may leave fields out, which then keep
 // their values; all else it holds must be right: an unknown key, a key that comes twice, a value of another kind or
@@ -14,7 +15,7 @@ namespace heed::io {
 
 inline constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
-// The same for fields that are only known at run time: the function shows them to a visitor.
+// For fields that are only known at run time: the function passes them to a visitor.
 using ShowFields = std::function<void(FieldVisitor&)>;
 HEED_API std::string fields_to_json(const ShowFields& fields);
 HEED_API void fields_from_json(std::string_view text, const std::string& name, const ShowFields& fields);
@@ -40,7 +41,7 @@ void read_config(const std::string& path, T& options) {
   from_json(read_config_text(path), options, path);
 }
 
-// The file is there whole or not at all.
+// Written to a temporary name and renamed.
 template <Described T>
 void write_config(const std::string& path, const T& options) {
   write_config_text(path, to_json(options));

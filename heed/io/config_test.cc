@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/io/config.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +122,7 @@ TEST(Config, FieldsThatAreLeftOutKeepTheirValues) {
 
 TEST(Config, AnIntegerServesAsANumber) { EXPECT_EQ(read(R"({"rate": 2})").rate, 2.0); }
 
-TEST(Config, RefusesUnknownKeysAndSaysWhatIsNear) {
+TEST(Config, RejectsUnknownKeysAndSaysWhatIsNear) {
   EXPECT_EQ(read_error(R"({"layer": 3})"), "config.json: unknown key 'layer', did you mean 'layers'?");
   EXPECT_EQ(read_error(R"({"attention": {"dropuot": 0}})"),
             "config.json: unknown key 'attention.dropuot', did you mean 'attention.dropout'?");
@@ -145,7 +146,7 @@ TEST(Config, ALegacyFieldIsReadAndNeitherWrittenNorSuggested) {
             "config.json: unknown key 'pre_nrom', expected one of norm");
 }
 
-TEST(Config, RefusesValuesOfAnotherKind) {
+TEST(Config, RejectsValuesOfAnotherKind) {
   EXPECT_EQ(read_error(R"({"layers": "6"})"), "config.json: layers is '6', expected an integer");
   EXPECT_EQ(read_error(R"({"layers": 6.0})"), "config.json: layers is 6, expected an integer");
   EXPECT_EQ(read_error(R"({"layers": 9223372036854775808})"),
@@ -165,7 +166,7 @@ TEST(Config, RefusesValuesOfAnotherKind) {
   EXPECT_EQ(read_error("3"), "config.json: is 3, expected an object");
 }
 
-TEST(Config, RefusesNumbersOutsideTheirRange) {
+TEST(Config, RejectsNumbersOutsideTheirRange) {
   EXPECT_EQ(read_error(R"({"attention": {"heads": 0}})"),
             "config.json: attention.heads is 0, expected an integer >= 1");
   EXPECT_EQ(read_error(R"({"attention": {"dropout": 1}})"),
@@ -178,7 +179,7 @@ TEST(Config, RefusesNumbersOutsideTheirRange) {
   EXPECT_EQ(read_error(R"({"rate": 0})"), "config.json: rate is 0, expected a number > 0");
 }
 
-TEST(Config, RefusesTextThatIsBroken) {
+TEST(Config, RejectsTextThatIsBroken) {
   EXPECT_EQ(read_error(R"({"layers": 1, "layers": 2})"), "config.json: key 'layers' comes twice");
   EXPECT_EQ(read_error(""), "config.json: not valid JSON at line 1, column 1");
   EXPECT_EQ(read_error("{\n  \"layers\": 1,\n}"), "config.json: not valid JSON at line 3, column 1");
@@ -196,7 +197,7 @@ TEST(Config, LeavesTheOptionsAsTheyWereOnError) {
   EXPECT_EQ(options.layers, 6);
 }
 
-TEST(Config, RefusesToWriteWhatJsonCannotHold) {
+TEST(Config, RejectsToWriteWhatJsonCannotHold) {
   EXPECT_EQ(error_of([] { to_json(ModelOptions{.rate = std::nan("")}); }),
             "to_json: rate is nan, expected a finite number");
   EXPECT_EQ(error_of([] { to_json(ModelOptions{.title = "\xff"}); }), "text is not UTF-8: '\\xff'");

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a file may hold one of: the element types of safetensors and npy, and shapes of any rank.
+// The element types of safetensors and npy files, and shapes of any rank.
 // Wider than heed::DType on purpose: a file with integers can be listed and read, though no kernel takes them.
 #include <cstddef>
 #include <cstdint>

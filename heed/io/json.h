@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // JSON text as a series of events, so that a reader keeps only what it wants of it. Stricter than most: a key that
 // comes twice is an error, and so is nesting beyond kMaxJsonDepth. Not here: what the values mean (config.h,

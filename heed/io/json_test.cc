@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/io/json.h"
 
 #include <gtest/gtest.h>
@@ -42,13 +43,13 @@ TEST(Json, TellsWhatItReads) {
   EXPECT_EQ(events_of("  [1e3]  "), "[ 1000 ] ");
 }
 
-TEST(Json, RefusesAKeyThatComesTwiceInOneObject) {
+TEST(Json, RejectsAKeyThatComesTwiceInOneObject) {
   EXPECT_EQ(parse_error(R"({"a": 1, "b": 2, "a": 3})"), "x.json: key 'a' comes twice");
   EXPECT_EQ(parse_error(R"({"a": 1, "\u0061": 3})"), "x.json: key 'a' comes twice");
   EXPECT_EQ(events_of(R"({"a": {"a": 1}, "b": {"a": 2}})"), "{ a: { a: 1 } b: { a: 2 } } ");
 }
 
-TEST(Json, RefusesDeepNesting) {
+TEST(Json, RejectsDeepNesting) {
   const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   EXPECT_EQ(parse_error(nested(kMaxJsonDepth)), "no error");
   EXPECT_EQ(parse_error(nested(kMaxJsonDepth + 1)), "x.json: nested more than 32 deep");

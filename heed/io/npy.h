@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Arrays in NumPy's npy format, versions 1 to 3: little-endian, in C order, without objects or records.
 // Not here: npz archives.
@@ -12,6 +13,7 @@
 
 namespace heed::io {
 
+// An element type, a shape and the bytes.
 struct HEED_API NpyArray {
   ElementType type{};
   Shape shape;                   // [] is a single number
@@ -41,7 +43,7 @@ struct HEED_API NpyArray {
 HEED_API NpyArray parse_npy(std::span<const std::byte> file, const std::string& name);
 HEED_API NpyArray read_npy(const std::string& path);
 
-// Version 1 of the format. The file is there whole or not at all.
+// Version 1 of the format. Written to a temporary name and renamed.
 HEED_API void write_npy(const std::string& path, const NpyArray& array);
 
 }  // namespace heed::io

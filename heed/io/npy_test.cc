@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/io/npy.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +122,7 @@ TEST(Npy, GivesElementsOnlyAsTheirOwnType) {
   EXPECT_EQ(error_of([&] { array.as<float>(); }), "npy: elements are I64, expected F32");
 }
 
-TEST(Npy, RefusesAFileThatIsCutShort) {
+TEST(Npy, RejectsAFileThatIsCutShort) {
   const std::string whole = npy(kTwoByThree, "abcdef");
   EXPECT_EQ(parse_error(""), "x.npy: 0 bytes are left for the magic string, expected 6");
   EXPECT_EQ(parse_error(whole.substr(0, 7)), "x.npy: 1 bytes are left for the version, expected 2");
@@ -133,12 +134,12 @@ TEST(Npy, RefusesAFileThatIsCutShort) {
   for (size_t size = 0; size < whole.size(); ++size) EXPECT_NE(parse_error(whole.substr(0, size)), "no error") << size;
 }
 
-TEST(Npy, RefusesAnotherFormatOrVersion) {
+TEST(Npy, RejectsAnotherFormatOrVersion) {
   EXPECT_EQ(parse_error("PK\3\4 an archive"), "x.npy: begins with 'PK\\x03\\x04 a', expected '\\x93NUMPY'");
   EXPECT_EQ(parse_error(npy(kTwoByThree, "abcdef", 4)), "x.npy: version is 4.0, expected 1.0, 2.0 or 3.0");
 }
 
-TEST(Npy, RefusesWhatItCannotRead) {
+TEST(Npy, RejectsWhatItCannotRead) {
   const std::string types = "|b1 |i1 |u1 <i2 <u2 <i4 <u4 <i8 <u8 <f2 <f4 <f8";
   for (const std::string descr : {">f4", "|O", "<c8", "<U5", "f4", ""}) {
     EXPECT_EQ(header_error("{'descr': '" + descr + "', 'fortran_order': False, 'shape': (1,), }"),
@@ -150,7 +151,7 @@ TEST(Npy, RefusesWhatItCannotRead) {
             "x.npy: header: '[' at byte 10, expected a string");
 }
 
-TEST(Npy, RefusesAHeaderThatLies) {
+TEST(Npy, RejectsAHeaderThatLies) {
   EXPECT_EQ(header_error("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }"),
             "x.npy: 0 bytes follow the header, expected 4000000000000: shape is [1000000000000], descr is '<f4'");
   // 2^32 * 2^32 wraps to 0 in 64 bits, and so does that with a zero in between.
@@ -163,7 +164,7 @@ TEST(Npy, RefusesAHeaderThatLies) {
             "descr is '|u1'");
 }
 
-TEST(Npy, RefusesAHeaderThatNumPyWouldNotWrite) {
+TEST(Npy, RejectsAHeaderThatNumPyWouldNotWrite) {
   const auto error = [](const std::string& header) { return header_error(header).substr(15); };
   EXPECT_EQ(error(""), "the end at byte 54, expected '{'");
   EXPECT_EQ(error("[1]"), "'[' at byte 0, expected '{'");
@@ -187,7 +188,7 @@ TEST(Npy, RefusesAHeaderThatNumPyWouldNotWrite) {
   EXPECT_EQ(error(kTwoByThree + "x"), "'x' at byte 59, expected nothing after '}'");
 }
 
-TEST(Npy, RefusesToWriteWhatItCouldNotRead) {
+TEST(Npy, RejectsToWriteWhatItCouldNotRead) {
   const TemporaryFolder folder;
   const std::string path = folder.file("a.npy");
   const std::vector<float> values = {1, 2, 3};

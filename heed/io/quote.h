@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Text from a file, as an error message shows it: in quotes, on one line, and short.
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/io/safetensors.h"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ class HeaderEvents final : public JsonEvents {
   explicit HeaderEvents(const std::string& file) : file_(file) {}
 
   void begin_object() override {
-    if (depth_ == 2) refuse("an object");
+    if (depth_ == 2) unexpected("an object");
     if (depth_ == 1 && !in_metadata()) entries.push_back({.name = name_});
     fields_ = 0;
     ++depth_;
@@ -55,20 +56,20 @@ class HeaderEvents final : public JsonEvents {
     }
   }
   void begin_array() override {
-    if (in_array() || depth_ < 2 || in_metadata() || field_ == "dtype") refuse("an array");
+    if (in_array() || depth_ < 2 || in_metadata() || field_ == "dtype") unexpected("an array");
     numbers_ = field_ == "shape" ? &entries.back().shape : &entries.back().offsets;
   }
   void end_array() override { numbers_ = nullptr; }
   void value(const JsonScalar& scalar) override {
     if (in_array()) {
       const int64_t* number = std::get_if<int64_t>(&scalar);
-      if (!number || *number < 0) refuse(shown(scalar));
+      if (!number || *number < 0) unexpected(shown(scalar));
       if (numbers_->size() == kMaxRank) fail(field_ + " has more than " + std::to_string(kMaxRank) + " numbers");
       numbers_->push_back(*number);
       return;
     }
     const std::string* text = std::get_if<std::string>(&scalar);
-    if (depth_ < 2 || !text || !(in_metadata() || field_ == "dtype")) refuse(shown(scalar));
+    if (depth_ < 2 || !text || !(in_metadata() || field_ == "dtype")) unexpected(shown(scalar));
     if (in_metadata()) {
       metadata[field_] = *text;
     } else {
@@ -87,7 +88,7 @@ class HeaderEvents final : public JsonEvents {
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(file_ + ": " + (in_metadata() ? name_ : "tensor " + quote(name_)) + ": " + what);
   }
-  [[noreturn]] void refuse(const std::string& what) const {
+  [[noreturn]] void unexpected(const std::string& what) const {
     if (depth_ < 2) fail("is " + what + ", expected an object");
     const bool string = in_metadata() || field_ == "dtype";
     fail(quote(field_) + (in_array() ? " holds " : " is ") + what + ", expected " +
@@ -147,7 +148,7 @@ void check_size(const TensorEntry& tensor, const std::string& name) {
               to_string(tensor.shape) + ", dtype is " + name_of(tensor.type));
 }
 
-// What the reader would refuse is not written.
+// What the reader would throw for is not written.
 void check_writable(const std::vector<TensorEntry>& tensors, const std::string& name) {
   std::set<std::string_view> names;
   for (const TensorEntry& tensor : tensors) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Named arrays in the safetensors format: a length, a JSON header, and the bytes of all arrays without gaps between
 // them. The reader checks all of it before it hands out anything. Not here: which names a model has
@@ -15,6 +16,7 @@
 
 namespace heed::io {
 
+// A named array of a file.
 struct TensorEntry {
   std::string name;
   ElementType type{};
@@ -22,6 +24,7 @@ struct TensorEntry {
   std::span<const std::byte> bytes;  // borrowed, row-major, little-endian; need not be aligned
 };
 
+// The arrays and metadata of a file.
 struct HEED_API SafetensorsContent {
   std::vector<TensorEntry> tensors;             // sorted by name
   std::map<std::string, std::string> metadata;  // `__metadata__`
@@ -49,7 +52,7 @@ class HEED_API SafetensorsFile {
 };
 
 // Tensors in any order; in the file the widest elements come first, then the order is by name, and the first begins at
-// a multiple of 8 bytes. The file is there whole or not at all.
+// a multiple of 8 bytes. Written to a temporary name and renamed.
 HEED_API void write_safetensors(const std::string& path, std::vector<TensorEntry> tensors,
                                 const std::map<std::string, std::string>& metadata = {});
 

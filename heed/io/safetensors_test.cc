@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/io/safetensors.h"
 
 #include <gtest/gtest.h>
@@ -84,7 +85,7 @@ TEST(Safetensors, AFileWithoutTensorsIsValid) {
   EXPECT_EQ(header_error("{}", "a"), "x: tensors end at byte 0 of the buffer, expected 1, where the file ends");
 }
 
-TEST(Safetensors, RefusesAFileThatIsCutShort) {
+TEST(Safetensors, RejectsAFileThatIsCutShort) {
   EXPECT_EQ(parse_error("1234567"), "x: has 7 bytes, expected at least 8");
   EXPECT_EQ(parse_error(length_of(100'000'001)), "x: header has 100000001 bytes, expected at most 100000000");
   EXPECT_EQ(parse_error(length_of(UINT64_MAX)), "x: header has 18446744073709551615 bytes, expected at most 100000000");
@@ -94,7 +95,7 @@ TEST(Safetensors, RefusesAFileThatIsCutShort) {
   for (size_t size = 0; size < whole.size(); ++size) EXPECT_NE(parse_error(whole.substr(0, size)), "no error") << size;
 }
 
-TEST(Safetensors, RefusesAHeaderThatIsNoJsonObject) {
+TEST(Safetensors, RejectsAHeaderThatIsNoJsonObject) {
   EXPECT_EQ(header_error(""), "x: header begins with '', expected '{'");
   EXPECT_EQ(header_error(" {}"), "x: header begins with ' ', expected '{'");
   EXPECT_EQ(header_error("[]"), "x: header begins with '[', expected '{'");
@@ -103,7 +104,7 @@ TEST(Safetensors, RefusesAHeaderThatIsNoJsonObject) {
   EXPECT_EQ(header_error("{\"\xff\":1}"), "x: not valid JSON at line 1, column 3");
 }
 
-TEST(Safetensors, RefusesKeysThatComeTwice) {
+TEST(Safetensors, RejectsKeysThatComeTwice) {
   const std::string one = "\"a\":" + entry("F32", "[]", "[0,4]");
   EXPECT_EQ(header_error("{" + one + "," + one + "}", "aaaa"), "x: key 'a' comes twice");
   EXPECT_EQ(header_error(R"({"a":{"dtype":"F32","dtype":"F32","shape":[],"data_offsets":[0,4]}})", "aaaa"),
@@ -111,7 +112,7 @@ TEST(Safetensors, RefusesKeysThatComeTwice) {
   EXPECT_EQ(header_error(R"({"__metadata__":{"k":"1","k":"2"}})"), "x: key 'k' comes twice");
 }
 
-TEST(Safetensors, RefusesAnEntryThatIsNotWholeOrHasMore) {
+TEST(Safetensors, RejectsAnEntryThatIsNotWholeOrHasMore) {
   EXPECT_EQ(header_error(R"({"a":{}})"), "x: tensor 'a': lacks one of the keys dtype, shape and data_offsets");
   EXPECT_EQ(header_error(R"({"a":{"dtype":"F32","shape":[]}})"),
             "x: tensor 'a': lacks one of the keys dtype, shape and data_offsets");
@@ -119,7 +120,7 @@ TEST(Safetensors, RefusesAnEntryThatIsNotWholeOrHasMore) {
             "x: tensor 'a': has the key 'strides', expected only dtype, shape and data_offsets");
 }
 
-TEST(Safetensors, RefusesValuesOfAnotherKind) {
+TEST(Safetensors, RejectsValuesOfAnotherKind) {
   EXPECT_EQ(header_error(R"({"a":1})"), "x: tensor 'a': is 1, expected an object");
   EXPECT_EQ(header_error(R"({"a":[]})"), "x: tensor 'a': is an array, expected an object");
   EXPECT_EQ(header_error(R"({"a":{"dtype":4}})"), "x: tensor 'a': 'dtype' is 4, expected a string");
@@ -140,14 +141,14 @@ TEST(Safetensors, RefusesValuesOfAnotherKind) {
   EXPECT_EQ(header_error(R"({"__metadata__":{"k":[]}})"), "x: __metadata__: 'k' is an array, expected a string");
 }
 
-TEST(Safetensors, RefusesOffsetsThatAreNotBeginAndEnd) {
+TEST(Safetensors, RejectsOffsetsThatAreNotBeginAndEnd) {
   const std::string expected = ", expected [begin, end] with begin <= end";
   EXPECT_EQ(entry_error("F32", "[]", "[0]"), "x: tensor 'a': data_offsets are [0]" + expected);
   EXPECT_EQ(entry_error("F32", "[]", "[0,4,8]"), "x: tensor 'a': data_offsets are [0, 4, 8]" + expected);
   EXPECT_EQ(entry_error("F32", "[]", "[4,0]"), "x: tensor 'a': data_offsets are [4, 0]" + expected);
 }
 
-TEST(Safetensors, RefusesGapsAndOverlaps) {
+TEST(Safetensors, RejectsGapsAndOverlaps) {
   const auto two = [](const std::string& a, const std::string& b) {
     return header_error("{\"a\":" + entry("U8", "[4]", a) + ",\"b\":" + entry("U8", "[4]", b) + "}", "aaaabbbb");
   };
@@ -165,7 +166,7 @@ TEST(Safetensors, RefusesGapsAndOverlaps) {
   EXPECT_EQ(two("[0,4]", "[4,9]"), "x: tensors end at byte 9 of the buffer, expected 8, where the file ends");
 }
 
-TEST(Safetensors, RefusesASizeThatDoesNotFitTheShape) {
+TEST(Safetensors, RejectsASizeThatDoesNotFitTheShape) {
   EXPECT_EQ(entry_error("F32", "[2,2]", "[0,12]", std::string(12, 'x')),
             "x: tensor 'a': has 12 bytes, expected 16: shape is [2, 2], dtype is F32");
   // 2^32 * 2^32 wraps to 0 in 64 bits.
@@ -226,7 +227,7 @@ TEST(Safetensors, WhatIsWrittenIsRead) {
   EXPECT_EQ(error_of([&] { SafetensorsFile none("no/such"); }), "no/such: cannot open: No such file or directory");
 }
 
-TEST(Safetensors, RefusesToWriteWhatItCouldNotRead) {
+TEST(Safetensors, RejectsToWriteWhatItCouldNotRead) {
   const TemporaryFolder folder;
   const std::string path = folder.file("m.safetensors");
   const auto error = [&](const std::vector<TensorEntry>& tensors) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/io/tensor.h"
 
 #include <algorithm>
@@ -69,7 +70,7 @@ bool is_integer(ElementType type) {
   }
 }
 
-// Doubles hold all integers that fit, and say of the others that they do not.
+// A double holds every int32 exactly, and shows which integers do not fit.
 Tensor integers_of(const Array& array) {
   const heed::Shape shape = checked_shape(array);
   if (!is_integer(array.type)) {

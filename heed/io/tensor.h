@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Arrays of files as Tensors, and Tensors as what files are written from. Files hold more than Tensors do, in type and
 // in rank: what does not fit throws Error, with the name of the array, what it is and what was expected.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Activations: y = act(x), element by element.
 //   relu       max(x, 0)

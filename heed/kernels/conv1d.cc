@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/conv1d.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ struct Sizes {
   int64_t rows() const { return B * T; }
 };
 
-// body(t, k, s): token s stands where tap k of token t looks; both are real.
+// body(t, k, s) for every tap k of every token t that reads a token s inside the row.
 template <class Body>
 void for_taps(const Sizes& n, int64_t length, const Body& body) {
   for (int64_t t = 0; t < length; ++t) {
@@ -30,7 +31,7 @@ void for_taps(const Sizes& n, int64_t length, const Body& body) {
   }
 }
 
-// u [B T,K I]: what each token sees. The convolution is a product of this.
+// im2col: u [B T,K I] holds the tokens that each token's taps read. The convolution is a product with it.
 void unfold(const Conv1dInputs<float>& in, const Sizes& n, float* u, Parallel& parallel) {
   parallel.for_each(n.B, [&](int64_t b, int) {
     float* rows = u + b * n.T * n.K * n.I;
@@ -41,7 +42,7 @@ void unfold(const Conv1dInputs<float>& in, const Sizes& n, float* u, Parallel& p
   });
 }
 
-// The way back: what is seen of a token adds up.
+// Its transpose: accumulates du into dx.
 void fold(const Conv1dInputs<float>& in, const Sizes& n, const float* du, const View<float, 3>& dx,
           Parallel& parallel) {
   parallel.for_each(n.B, [&](int64_t b, int) {
@@ -74,7 +75,7 @@ void conv1d_forward(const Conv1dInputs<float>& in, const View<float, 3>& y, Work
   for (int64_t b = 0; b < n.B; ++b) std::fill_n(y.at(b, in.length(b)), (n.T - in.length(b)) * n.O, 0.0f);
 }
 
-// Of the workspace, what linear_backward asks for comes first.
+// The scratch of linear_backward comes first in the workspace.
 size_t conv1d_backward_bytes(const Conv1dInputs<float>& in) {
   const Sizes n(in);
   return linear_backward_bytes(n.rows(), n.O, Activation::none) + bytes(n.rows() * (2 * n.K * n.I + n.O));
@@ -89,7 +90,7 @@ void conv1d_backward(const Conv1dInputs<float>& in, const Conv1dGradients<float>
   for (int64_t b = 0; b < n.B; ++b) {
     const int64_t real = in.length(b) * n.O;
     float* row = dy + b * n.T * n.O;
-    std::memcpy(row, grad.dy.at(b), bytes(real));
+    std::copy_n(grad.dy.at(b), real, row);  // memcpy may not be given an empty view's null pointer
     std::fill_n(row + real, n.T * n.O - real, 0.0f);
   }
   const View<const float, 2> d(dy, {n.rows(), n.O});

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A convolution along the tokens of sequences, as long as they are ('same' padding):
 //
 //   y_t = b + sum_k w_k x_{t + k - (K - 1) / 2}          x [B,T,I]  w [O,K I]  b [O]  ->  y [B,T,O]
 //
-// w holds K matrices [O,I] side by side, K odd. Rows may have different lengths: what lies outside of a row counts as
-// zero and is never read, and y is zero there. Gradients are added to; an empty view means 'not wanted'. Results are
-// the same bits for any number of threads. Nothing is allocated and nothing can fail: shapes are the caller's to check.
+// w holds K matrices [O,I] side by side, K odd. Rows may have different lengths: padding counts as zero and is
+// never read, and y is zero there. Gradients are accumulated; an empty view means 'not wanted'. Results
+// are the same bits for any number of threads. Nothing is allocated and nothing can fail: shapes are the caller's to
+// check.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -36,7 +38,7 @@ struct Conv1dGradients {
   View<T, 1> db{};        // [O]
 };
 
-// The workspace has at least the bytes that these say.
+// The bytes of workspace that the calls below need.
 HEED_API size_t conv1d_forward_bytes(const Conv1dInputs<float>&);
 HEED_API size_t conv1d_backward_bytes(const Conv1dInputs<float>&);
 // y [B,T,O], whole: rows lie without a gap.

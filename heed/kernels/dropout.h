@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Dropout of single elements: y = x / (1 - rate) where an element is kept, else 0; and with a residual added in the
-// same pass, y = residual + dropout(x). Which are kept is drawn from a counter, so that backward draws the same again.
-// Not here: dropout of attention weights (attention/dropout.h), which this shares its rounding of the rate with.
+// same pass, y = residual + dropout(x). The mask comes from a counter-based generator, so that backward draws the same
+// again. Not here: dropout of attention weights (attention/dropout.h), which this shares its rounding of the rate with.
 #include <cstdint>
 
 #include "heed/base/export.h"
@@ -21,8 +22,8 @@ struct ElementDropout {
   uint32_t threshold() const { return Dropout{rate, seed}.threshold(); }
   float keep_scale() const { return Dropout{rate, seed}.keep_scale(); }
 
-  // A block of Philox is eight draws of 16 bits. 16 neighbouring blocks serve 128 elements: element 16 j + l of them
-  // has draw j of block l, so that vectors of up to 16 lanes hold neighbouring elements.
+  // A Philox block is eight draws of 16 bits. 16 consecutive blocks give the draws of 128 elements: element 16 j + l
+  // has draw j of block l, so that vectors of up to 16 lanes hold consecutive elements.
   static constexpr int64_t kBlocks = 16, kDraws = 8, kGroup = kBlocks * kDraws;
   // The counter of a block. The highest bit keeps clear of what attention draws from the same seed.
   constexpr Block4 counter(int64_t block) const {
@@ -38,10 +39,10 @@ struct ElementDropout {
   }
 };
 
-// All [n], contiguous; index of an element: its place. residual may be empty; y may be x or residual.
+// All [n], contiguous; an element is drawn by its index. residual may be empty; y may be x or residual.
 HEED_API void dropout_forward(const ElementDropout&, View<const float, 1> x, View<const float, 1> residual,
                               View<float, 1> y, Parallel&) noexcept;
-// dx += dy / (1 - rate) where kept. What a residual gets is dy itself: add_backward in elementwise.h.
+// dx += dy / (1 - rate) where kept. The gradient of residual is dy: add_backward in elementwise.h.
 HEED_API void dropout_backward(const ElementDropout&, View<const float, 1> dy, View<float, 1> dx, Parallel&) noexcept;
 
 }  // namespace heed::kernels

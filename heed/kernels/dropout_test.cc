@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/dropout.h"
 
 #include <gtest/gtest.h>
@@ -5,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "heed/base/testing.h"
 #include "heed/kernels/reference/dropout.h"
 #include "heed/kernels/testing.h"
 
@@ -12,6 +14,7 @@ namespace heed::kernels {
 namespace {
 
 using namespace testing;
+using heed::testing::seeded;
 
 ElementDropout draw_dropout(Rng& rng) {
   return {rng.below(5) ? rng.uniform(0.01f, 0.9f) : 0, rng.next_u64(), rng.next_u64() >> 1};
@@ -53,7 +56,7 @@ TEST(Dropout, DrawsAtTheRateAndIndependently) {
   const int64_t n = 200000;
   const auto count = static_cast<double>(n);
   for (const float rate : {0.1f, 0.5f, 0.9f}) {
-    const ElementDropout one{rate, 11, 5}, other_stream{rate, 11, 6}, other_seed{rate, 12, 5};
+    const ElementDropout one{rate, seeded(11), 5}, other_stream{rate, seeded(11), 6}, other_seed{rate, seeded(12), 5};
     const double p = double{rate}, agree = p * p + (1 - p) * (1 - p);
     double dropped = 0, same_stream = 0, same_seed = 0, same_next = 0, same_block = 0;
     for (int64_t i = 0; i < n; ++i) {
@@ -75,7 +78,7 @@ TEST(Dropout, DrawsAtTheRateAndIndependently) {
 // Of many elements some draw the threshold itself, which is kept.
 TEST(Dropout, TheThresholdIsKept) {
   const int64_t n = 300000;
-  const ElementDropout dropout{0.25f, 7, 8}, next{0.25f + 0x1p-16f, 7, 8};
+  const ElementDropout dropout{0.25f, seeded(7), 8}, next{0.25f + 0x1p-16f, seeded(7), 8};
   const std::vector<float> x(static_cast<size_t>(n), 1.0f);
   int64_t on_the_edge = 0;
   std::vector<char> kept;
@@ -102,8 +105,8 @@ TEST(Dropout, SharesNoCounterWithAttention) {
 }
 
 TEST(Dropout, WorksInPlace) {
-  Rng rng(10);
-  const ElementDropout dropout{0.3f, 1, 2};
+  Rng rng(seeded(10));
+  const ElementDropout dropout{0.3f, seeded(1), 2};
   const std::vector<float> x = normals(300, rng), residual = normals(300, rng);
   for_targets([&] {
     Parallel parallel(1);
@@ -117,7 +120,7 @@ TEST(Dropout, WorksInPlace) {
 }
 
 TEST(Dropout, NaNShowsWhereItIsKept) {
-  const ElementDropout dropout{0.5f, 3, 4};
+  const ElementDropout dropout{0.5f, seeded(3), 4};
   for_targets([&] {
     Parallel parallel(1);
     const std::vector<float> x(100, kNaN);
@@ -131,12 +134,12 @@ TEST(Dropout, NaNShowsWhereItIsKept) {
 }
 
 TEST(Dropout, SameBitsOnAnyNumberOfThreads) {
-  Rng rng(11);
+  Rng rng(seeded(11));
   const std::vector<float> x = normals(70001, rng);
   expect_same_on_threads([&](Parallel& parallel) {
     std::vector<float> y(x.size());
-    dropout_forward({0.1f, 1, 2}, {x.data(), {std::ssize(x)}}, {}, row(y), parallel);
-    dropout_backward({0.2f, 1, 3}, {x.data(), {std::ssize(x)}}, row(y), parallel);
+    dropout_forward({0.1f, seeded(1), 2}, {x.data(), {std::ssize(x)}}, {}, row(y), parallel);
+    dropout_backward({0.2f, seeded(1), 3}, {x.data(), {std::ssize(x)}}, row(y), parallel);
     return y;
   });
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/elementwise.h"
 
 #include <algorithm>
@@ -14,26 +15,25 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-void add_span(const float* a, const float* b, float* y, int64_t n) {
+// y = op(a, b).
+template <class Op>
+HWY_INLINE void map_span(const float* a, const float* b, float* y, int64_t n, const Op& op) {
   const F d;
   for_vectors(n, [&]<int N>(int64_t at, int64_t left) HWY_ATTR {
     V v[N], w[N];
     load_vectors(d, a + at, left, v);
     load_vectors(d, b + at, left, w);
-    for (int i = 0; i < N; ++i) v[i] = hn::Add(v[i], w[i]);
+    for (int i = 0; i < N; ++i) v[i] = op(v[i], w[i]);
     store_vectors(d, v, y + at, left);
   });
 }
 
+void add_span(const float* a, const float* b, float* y, int64_t n) {
+  map_span(a, b, y, n, [](V v, V w) HEED_INLINED { return hn::Add(v, w); });
+}
+
 void multiply_span(const float* a, const float* b, float* y, int64_t n) {
-  const F d;
-  for_vectors(n, [&]<int N>(int64_t at, int64_t left) HWY_ATTR {
-    V v[N], w[N];
-    load_vectors(d, a + at, left, v);
-    load_vectors(d, b + at, left, w);
-    for (int i = 0; i < N; ++i) v[i] = hn::Mul(v[i], w[i]);
-    store_vectors(d, v, y + at, left);
-  });
+  map_span(a, b, y, n, [](V v, V w) HEED_INLINED { return hn::Mul(v, w); });
 }
 
 void add_product_span(const float* a, const float* b, float* y, int64_t n) {

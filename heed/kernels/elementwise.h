@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What is left of element by element: sums, products, a row vector added to every row, a factor, copies. Views are
+// Elementwise operations: sums, products, a row vector broadcast over rows, a factor, copies. Views are
 // [rows, width] with any stride between rows, so that a slice of the last dimension is one too: a concatenation is a
 // copy into each slice of the result, a split is a copy from each slice, and each is the other's backward. Backward
-// adds; an empty gradient view means 'not wanted'. Results are the same bits for any number of threads.
+// accumulates; an empty gradient view means 'not wanted'. Results are the same bits for any number of threads.
 #include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"

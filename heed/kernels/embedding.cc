@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/embedding.h"
 
 #include <algorithm>
@@ -11,6 +12,26 @@
 // After foreach_target.h:
 #include "heed/kernels/rows-inl.h"
 
+#ifndef HEED_KERNELS_EMBEDDING_CC_
+#define HEED_KERNELS_EMBEDDING_CC_
+namespace heed::kernels {
+
+// The arguments of embedding_backward.
+struct EmbeddingGradient {
+  View<const int32_t, 1> ids;
+  View<const float, 2> dy;
+  float factor;
+  View<float, 2> dtable;
+};
+
+// Ids that leave `remainder` when divided by `classes`.
+struct IdClass {
+  int32_t classes, remainder;
+};
+
+}  // namespace heed::kernels
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
@@ -22,13 +43,13 @@ void embed_row(const float* row, float factor, float* y, int64_t n) {
   }
 }
 
-// Of the ids that leave `remainder` when divided by `classes`: columns [begin, begin + columns) of their rows.
-void add_embedded_rows(View<const int32_t, 1> ids, int32_t classes, int32_t remainder, View<const float, 2> dy,
-                       float factor, View<float, 2> dtable, int64_t begin, int64_t columns) {
-  for (int64_t n = 0; n < ids.shape(0); ++n) {
-    assert(ids(n) >= 0 && ids(n) < dtable.shape(0));
-    if (ids(n) % classes != remainder) continue;
-    add_scaled_row(F(), dy.at(n, begin), factor, dtable.at(ids(n), begin), columns);
+// The ids of one class, in order of the tokens: one part of the columns of their rows.
+void add_embedded_rows(const EmbeddingGradient& call, IdClass ids, int64_t begin, int64_t columns) {
+  for (int64_t n = 0; n < call.ids.shape(0); ++n) {
+    const int32_t id = call.ids(n);
+    assert(id >= 0 && id < call.dtable.shape(0));
+    if (id % ids.classes != ids.remainder) continue;
+    add_scaled_row(F(), call.dy.at(n, begin), call.factor, call.dtable.at(id, begin), columns);
   }
 }
 
@@ -53,15 +74,15 @@ void embedding_forward(View<const float, 2> table, View<const int32_t, 1> ids, d
 void embedding_backward(View<const int32_t, 1> ids, View<const float, 2> dy, double factor, View<float, 2> dtable,
                         Parallel& parallel) noexcept {
   assert(dy.shape(0) == ids.shape(0) && dy.shape(1) == dtable.shape(1));
-  // A task owns a class of ids and a piece of their rows, and goes through all tokens in order.
+  // A task owns a class of ids and some columns of their rows, and goes through all tokens in order.
   constexpr int32_t kClasses = 8;
   constexpr int64_t kColumns = 256;
   const int64_t width = dy.shape(1), pieces = (width + kColumns - 1) / kColumns;
+  const EmbeddingGradient call{ids, dy, static_cast<float>(factor), dtable};
   parallel.for_each(kClasses * pieces, [&](int64_t task, int) {
     const int64_t begin = task % pieces * kColumns;
     HWY_DYNAMIC_DISPATCH(add_embedded_rows)
-    (ids, kClasses, static_cast<int32_t>(task / pieces), dy, static_cast<float>(factor), dtable, begin,
-     std::min(kColumns, width - begin));
+    (call, IdClass{kClasses, static_cast<int32_t>(task / pieces)}, begin, std::min(kColumns, width - begin));
   });
 }
 

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Rows of a table by their numbers: y_n = factor table[ids_n].
+// Embedding lookup: y_n = factor table[ids_n].
 // Results, gradients too, are the same bits for any number of threads, however often an id repeats.
 #include <cstdint>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/embedding.h"
 
 #include <gtest/gtest.h>
@@ -5,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "heed/base/testing.h"
 #include "heed/kernels/reference/embedding.h"
 #include "heed/kernels/testing.h"
 
@@ -12,6 +14,7 @@ namespace heed::kernels {
 namespace {
 
 using namespace testing;
+using heed::testing::seeded;
 
 std::vector<int32_t> draw_ids(int64_t n, int64_t vocabulary, Rng& rng) {
   std::vector<int32_t> ids(static_cast<size_t>(n));
@@ -53,7 +56,7 @@ TEST(Embedding, IsNearTheTwin) {
 }
 
 TEST(Embedding, RepeatedIdsGiveTheSameBitsOnAnyNumberOfThreads) {
-  Rng rng(9);
+  Rng rng(seeded(9));
   const int64_t N = 500;
   const std::vector<int32_t> ids = draw_ids(N, 5, rng);
   for (const int64_t width : {1, 64, 300}) {

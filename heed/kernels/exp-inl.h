@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // e^x, the logistic function and the normal distribution on vectors. Compiled once for each SIMD target, as vec-inl.h
 // is. The polynomials are from tools/fit_exp_normal.py. NaN gives NaN.
 #if defined(HEED_KERNELS_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)

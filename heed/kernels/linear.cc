@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/linear.h"
 
 #include <cassert>
@@ -14,7 +15,7 @@ constexpr int64_t kTileRows = 64, kTileColumns = 1024;
 
 Tiling backward_tiling(int64_t rows, int64_t outputs) { return {rows, outputs, {kTileRows, kTileColumns}, 1}; }
 
-struct BackwardScratch {
+struct LinearScratch {
   float* dz;    // [M,O], where there is an activation
   float* sums;  // [row tiles,O]
 };
@@ -28,15 +29,15 @@ void add_to(std::span<float> sum, std::span<const float> terms) {
   for (size_t n = 0; n < sum.size(); ++n) sum[n] += terms[n];
 }
 
-// Of dz [M,O]: db += its column sums, over tiles of rows in their order.
+// db += the column sums of dz [M,O], over tiles of rows in their order.
 void add_tile_sums(const View<const float, 2>& sums, const View<float, 1>& db) {
   for (int64_t t = 0; t < sums.shape(0); ++t) {
     for (int64_t n = 0; n < sums.shape(1); ++n) db(n) += sums(t, n);
   }
 }
 
-// What dy becomes on its way back through the activation, and db on the way.
-View<const float, 2> slope_and_sums(const LinearGradients& grad, Activation activation, const BackwardScratch& scratch,
+// dz = dy act'(z), and db in the same pass.
+View<const float, 2> slope_and_sums(const LinearGradients& grad, Activation activation, const LinearScratch& scratch,
                                     Parallel& parallel) {
   const View<const float, 2>& dy = grad.dy;
   const bool slope = activation != Activation::none;
@@ -86,7 +87,7 @@ void linear_backward(const LinearInputs& in, const LinearGradients& grad, Activa
   assert(workspace.bytes() >= linear_backward_bytes(M, O, activation));
   assert(activation == Activation::none || grad.z || M * O == 0);
   auto* floats = reinterpret_cast<float*>(workspace.data());
-  const BackwardScratch scratch{floats, floats + (activation == Activation::none ? 0 : M * O)};
+  const LinearScratch scratch{floats, floats + (activation == Activation::none ? 0 : M * O)};
   const View<const float, 2> dz = slope_and_sums(grad, activation, scratch, parallel);
   if (grad.dx) product(dz, in.w.view(), grad.dx, {.add = true}, parallel);
   if (grad.dw) product(dz.transposed(0, 1), in.x, grad.dw, {.add = true}, parallel);

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The linear layer with its bias and activation:
 //
 //   z = x w^T + b,   y = act(z)          x [M,I]  w [O,I]  b [O]  ->  z, y [M,O]
 //
-// Bias and activation are applied tile by tile, while a tile of the product is in the cache. Gradients are added to; an
-// empty view means 'not wanted'. Results are the same bits for any number of threads. Nothing is allocated and nothing
-// can fail: shapes are the caller's to check. Not here: the twin in double (kernels/reference/linear.h).
+// Bias and activation are applied tile by tile, while a tile of the product is in the cache. Gradients are
+// accumulated; an empty view means 'not wanted'. Results are the same bits for any number of threads. Nothing is
+// allocated and nothing can fail: shapes are the caller's to check. Not here: the twin in double
+// (kernels/reference/linear.h).
 #include <cstddef>
 
 #include "heed/base/export.h"
@@ -38,7 +40,7 @@ struct LinearGradients {
 
 HEED_API void linear_forward(const LinearInputs&, const LinearOutputs&, Activation, Parallel&) noexcept;
 
-// The scratch that backward asks for.
+// The workspace that backward needs, in bytes.
 HEED_API size_t linear_backward_bytes(int64_t rows, int64_t outputs, Activation);
 HEED_API void linear_backward(const LinearInputs&, const LinearGradients&, Activation, Workspace&, Parallel&) noexcept;
 

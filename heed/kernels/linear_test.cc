@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/linear.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "heed/base/testing.h"
 #include "heed/kernels/reference/linear.h"
 #include "heed/kernels/testing.h"
 
@@ -13,6 +15,7 @@ namespace heed::kernels {
 namespace {
 
 using namespace testing;
+using heed::testing::seeded;
 
 constexpr Activation kAll[] = {Activation::none, Activation::relu, Activation::gelu,   Activation::gelu_tanh,
                                Activation::silu, Activation::tanh, Activation::sigmoid};
@@ -169,7 +172,7 @@ TEST(Linear, BackwardIsNearTheTwin) {
 }
 
 TEST(Linear, MakesOnlyTheGradientsThatAreWanted) {
-  Rng rng(3);
+  Rng rng(seeded(3));
   const Layer layer(70, 20, 30, rng);
   const Rows z = Rows::normal(layer.M, layer.O, rng);
   Parallel parallel(2);
@@ -192,7 +195,7 @@ TEST(Linear, MakesOnlyTheGradientsThatAreWanted) {
 }
 
 TEST(Linear, HasTheSameBitsOnAnyNumberOfThreads) {
-  Rng rng(4);
+  Rng rng(seeded(4));
   for (const Dims<3>& shape : {Dims<3>{700, 300, 1100}, Dims<3>{33, 700, 200}, Dims<3>{1, 1500, 3000}}) {
     const Layer layer(shape[0], shape[1], shape[2], rng);
     expect_same_on_threads([&](Parallel& parallel) {

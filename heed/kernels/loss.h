@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Softmax cross-entropy of logits z [N,V] against target ids, with label smoothing s:
 //   loss_n = -sum_j q_j log p_j,  p = softmax(z_n),  q = (1 - s) [j = target_n] + s / V
-// No probabilities are stored, and nothing leaves the range of f32. A target that equals `ignored` costs nothing,
-// counts for nothing and sends nothing back, whatever its logits are. Results are the same bits for any number of
+// No probabilities are stored, and nothing leaves the range of f32. A target that equals `ignored` has loss
+// and gradient zero and is not counted, whatever its logits are. Results are the same bits for any number of
 // threads.
 #include <cstdint>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/norm.h"
 
 #include <cassert>
@@ -12,10 +13,22 @@
 // After foreach_target.h:
 #include "heed/kernels/rows-inl.h"
 
+#ifndef HEED_KERNELS_NORM_CC_
+#define HEED_KERNELS_NORM_CC_
+namespace heed::kernels {
+
+// [width]: a chunk of rows' own sums; null where not wanted.
+struct ChunkSums {
+  float *dweight, *dbias;
+};
+
+}  // namespace heed::kernels
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-// N vectors of a parameter, or of what stands for one that is not there.
+// N vectors of a parameter, or of a constant where there is none.
 template <int N>
 HWY_INLINE void load_or(F d, const float* p, int64_t at, int64_t left, float otherwise, V (&v)[N]) {
   for (int i = 0; i < N; ++i) {
@@ -130,15 +143,15 @@ struct BackwardRow {
   }
 };
 
-// Rows [begin, end); dweight and dbias [width] are this chunk's own, null where not wanted.
+// Rows [begin, end).
 void norm_backward_rows(const NormInputs<float>& in, const NormGradients<float>& to, bool centred, int64_t begin,
-                        int64_t end, float* dweight, float* dbias) {
+                        int64_t end, ChunkSums chunk) {
   const F d;
   for (int64_t r = begin; r < end; ++r) {
     const BackwardRow row{in.x.shape(1), in.x.at(r), to.dy.at(r), in.weight.data(), centred ? to.mean(r) : 0,
                           to.rstd(r),    centred};
     float mean_g, mean_gn;
-    row.sums(d, dweight, dbias, mean_g, mean_gn);
+    row.sums(d, chunk.dweight, chunk.dbias, mean_g, mean_gn);
     if (to.dx) row.add_dx(d, mean_g, mean_gn, to.dx.at(r));
   }
 }
@@ -154,7 +167,7 @@ HWY_EXPORT(norm_backward_rows);
 
 namespace {
 
-// Backward adds up dweight and dbias over chunks of rows, at most this many, and then over the chunks.
+// Backward sums dweight and dbias over chunks of rows, at most this many, and then over the chunks, in order.
 constexpr int64_t kMostChunks = 32, kLeastChunkRows = 8;
 
 int64_t chunk_rows(int64_t rows) { return std::max(kLeastChunkRows, (rows + kMostChunks - 1) / kMostChunks); }
@@ -178,8 +191,8 @@ void norm_backward(const NormInputs<float>& in, const NormGradients<float>& to, 
     if (to.dweight) std::fill_n(dweight, width, 0.0f);
     if (to.dbias) std::fill_n(dbias, width, 0.0f);
     HWY_DYNAMIC_DISPATCH(norm_backward_rows)
-    (in, to, centred, chunk * step, std::min(rows, (chunk + 1) * step), to.dweight ? dweight : nullptr,
-     to.dbias ? dbias : nullptr);
+    (in, to, centred, chunk * step, std::min(rows, (chunk + 1) * step),
+     ChunkSums{to.dweight ? dweight : nullptr, to.dbias ? dbias : nullptr});
   });
   const Dims<2> shape{chunks, width};
   if (to.dweight) add_row_backward({partial, shape}, {}, to.dweight, parallel);

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Normalisation of rows:
 //   layer norm  y = (x - mean) rstd weight + bias,  rstd = 1 / sqrt(mean((x - mean)^2) + eps)
 //   RMS norm    y = x rstd weight,                  rstd = 1 / sqrt(mean(x^2) + eps)
-// Rows may have any stride. Gradients are added to; an empty gradient view means 'not wanted'. Results are the same
-// bits for any number of threads. A NaN in x shows in the whole of its row, and nowhere else.
+// Rows may have any stride. Gradients are accumulated; an empty gradient view means 'not wanted'. Results are the
+// same bits for any number of threads. A NaN in x shows in the whole of its row, and nowhere else.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/optimizer.h"
 
 #include <cassert>
@@ -14,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-// The gradients of N vectors, scaled; in memory they become zero, if that is asked for.
+// Loads N vectors of gradients, scaled, and clears them in memory where that is wanted.
 template <int N>
 HWY_INLINE void take_gradients(F d, const StepBuffers<float>& buffers, int64_t at, int64_t left, V (&g)[N]) {
   load_vectors(d, buffers.gradients.at(at), left, g);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One step of SGD, Adam or AdamW over the flat buffers of a parameter store, as PyTorch defines them, and the global
 // norm for clipping. Each is one loop; results are the same bits for any number of threads.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // heed::philox, a counter a lane. Compiled once for each SIMD target, as vec-inl.h is.
 #if defined(HEED_KERNELS_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_PHILOX_INL_H_

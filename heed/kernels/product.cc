@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/product.h"
 
 #include <cblas.h>
@@ -10,7 +11,7 @@ namespace heed::kernels {
 
 namespace {
 
-// A matrix as BLAS takes it: rows (or, transposed, columns) of contiguous numbers, `stride` apart.
+// A matrix as BLAS takes it: contiguous rows (or, transposed, columns), with the leading dimension `stride`.
 struct Operand {
   const float* data;
   blasint stride;
@@ -21,7 +22,7 @@ bool has_contiguous_rows(const View<const float, 2>& view) {
   return view.shape(1) <= 1 || (view.stride(1) == 1 && (view.shape(0) <= 1 || view.stride(0) >= view.shape(1)));
 }
 
-// A stride that is never stepped over may be anything; BLAS wants it to be as wide as a row all the same.
+// The stride of a single row may be anything; BLAS requires a leading dimension of at least a row all the same.
 blasint row_stride(const View<const float, 2>& view) {
   const int64_t width = std::max<int64_t>(1, view.shape(1));
   assert(view.shape(0) <= 1 || view.stride(0) >= width);
@@ -36,10 +37,10 @@ Operand operand(const View<const float, 2>& view) {
 
 blasint extent(int64_t n) { return static_cast<blasint>(n); }
 
-// BLAS refuses a step of 0 even where it is never taken.
-blasint step(int64_t stride) { return stride == 0 ? 1 : extent(stride); }
+// BLAS rejects an increment of 0 even for a vector of one element.
+blasint increment(int64_t stride) { return stride == 0 ? 1 : extent(stride); }
 
-// Our own pool is the one that makes threads.
+// Threads are those of Parallel, not of BLAS.
 void hold_to_one_thread() {
   static const bool held = (openblas_set_num_threads(1), true);
   (void)held;
@@ -54,8 +55,8 @@ void product_vector(const float* a, int64_t a_stride, const View<const float, 2>
     return dot_rows({a, matrix.data, matrix.stride, b.shape(1), b.shape(0), c, c_stride, options.alpha, options.add});
   }
   cblas_sgemv(CblasRowMajor, matrix.order, extent(b.shape(plain ? 1 : 0)), extent(b.shape(plain ? 0 : 1)),
-              options.alpha, matrix.data, matrix.stride, a, step(a_stride), options.add ? 1.0f : 0.0f, c,
-              step(c_stride));
+              options.alpha, matrix.data, matrix.stride, a, increment(a_stride), options.add ? 1.0f : 0.0f, c,
+              increment(c_stride));
 }
 
 void product_of(const View<const float, 2>& a, const View<const float, 2>& b, const View<float, 2>& c,
@@ -71,7 +72,7 @@ void product_of(const View<const float, 2>& a, const View<const float, 2>& b, co
               left.stride, right.data, right.stride, options.add ? 1.0f : 0.0f, c.data(), row_stride(c));
 }
 
-// What a tile of the product is added to.
+// Initialises a tile that the product is accumulated into: y or 0, plus the bias.
 void start_tile(const View<float, 2>& y, const View<const float, 1>& b, bool add) {
   for (int64_t m = 0; m < y.shape(0); ++m) {
     float* row = y.at(m);
@@ -84,13 +85,13 @@ View<T, 2> part(const View<T, 2>& matrix, const Tile& tile) {
   return matrix.slice(0, tile.row, tile.rows).slice(1, tile.column, tile.columns);
 }
 
-// Panels whose sums a task makes: four can be streamed side by side.
+// Columns of a task: four panels, which can be streamed side by side.
 constexpr int64_t kGroup = 4 * Weight::kPanel;
 
 }  // namespace
 
-// BLAS copies both factors of each call, so tiles are large: smaller only where they would be fewer than a few threads
-// need, and each still worth a task.
+// BLAS packs both factors in each call, so tiles are large: smaller only where there would be too few for a few
+// threads, and each is still worth a task.
 Tiling product_tiling(int64_t M, int64_t N, int64_t K) {
   constexpr int64_t kEnough = 4;
   constexpr double kLeast = 2e6;  // multiplications
@@ -125,8 +126,8 @@ void product(const View<const float, 2>& a, const View<const float, 2>& b, const
 
 namespace {
 
-// BLAS serves what is stored in f32 as it came. It copies both factors, which some tens of rows do not make up for: for
-// those, pieces of w become panels as they are needed.
+// BLAS takes weights in f32 that are not packed. It packs both factors in each call, which some tens of rows do not
+// amortise: for those, pieces of w are packed into panels as they are needed.
 bool through_blas(const Projection& call) {
   if (call.w.packed() || call.w.dtype() != DType::f32) return false;
   constexpr int64_t kFew = 16, kMany = 96;

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Matrix products in f32. Large ones go through BLAS, in tiles that are tasks of our own; those over packed weights are
 // ours, for a few rows (decoding, a step of a recurrence) and for many. Results are the same bits for any number of
-// threads; a row of a product over panels has the same bits whatever rows stand beside it.
+// threads; a row of a product over panels has the same bits whatever the other rows are.
 // Not here: bias and activation (linear.h). Nothing is allocated and nothing can fail: shapes are the caller's to
 // check.
 #include "heed/base/export.h"

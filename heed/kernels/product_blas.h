@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which of its kernels OpenBLAS runs. It chooses by the name of the processor while it is loaded, and serves one that
 // is newer than itself as if it were twenty years old: without AVX, at a fifth of the speed. The environment variable

@@ -1,7 +1,9 @@
-// x W^T over panels of W. A sum runs over the inputs in order, one rounding a term, whatever tile it was made in: a
-// row's bits do not depend on the rows beside it. Few rows are bound by reading W once: several panels are streamed
-// side by side. Many rows are bound by arithmetic: a piece of one panel stays in the L1 cache while all rows pass over
-// it, and the piece after it is on its way. 16 bits are widened as they are loaded: that costs less than a copy in f32.
+// SPDX-License-Identifier: Apache-2.0
+// x W^T over packed panels of W. A sum runs over the inputs in order, one rounding a term, whatever tile it was
+// computed in: a row's bits do not depend on the rows beside it. Few rows are bound by reading W once: several panels
+// are streamed side by side. Many rows are bound by arithmetic: a piece of one panel stays in L1 while all rows pass
+// over it, and the next piece is prefetched. 16 bits are widened as they are loaded: that costs less than a copy in
+// f32.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heed/kernels/product_panels.cc"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"
@@ -15,15 +17,16 @@ namespace heed::kernels::HWY_NAMESPACE {
 
 constexpr int64_t kPanel = Weight::kPanel;
 constexpr int kVectors = static_cast<int>(kPanel / kLanes);  // in a panel's row
-// Sums in registers, beside what they are made of: 12 of 16, or 16 of 32, where addresses of more rows would not fit
-// into the other registers.
+// Accumulators: 12 of 16 vector registers, or 16 of 32, where the addresses of more rows would not fit into the scalar
+// registers.
 constexpr int kSums = kManyRegisters ? 16 : 12;
 constexpr int kMostRows = kManyRegisters ? 8 : kVectors < 12 ? 12 / kVectors : 1;
-// Panels that many rows pass over at a time, and inputs of them: 32 KiB in f32.
+// Panels of a piece, side by side, and their inputs: 32 KiB in f32.
 constexpr int kSide = kManyRegisters ? 2 : 1;
 constexpr int64_t kPiece = 512 / kSide;
 
-// Panels read side by side for some rows: enough sums that none waits for itself, and several streams from memory.
+// Panels read side by side for some rows: enough accumulators to hide the latency of an FMA, and several streams from
+// memory.
 constexpr int streams(int rows) {
   const int most = kSums / (kVectors * rows);
   return most >= 4 ? 4 : most >= 2 ? 2 : 1;
@@ -31,25 +34,31 @@ constexpr int streams(int rows) {
 
 constexpr int64_t kLine = 64;  // bytes
 
+// Rows of x and y, and what the sums start from.
 struct RowBlock {
-  const float* x;
-  int64_t x_stride;
-  float* y;
-  int64_t y_stride;
+  Rows x;
+  RowsOf<float> y;
   int64_t columns;    // of y, from here on
   const float* bias;  // null: none
-  bool keep;          // sums begin as what y holds
+  bool keep;          // accumulate into y
 };
 
-// What will be read next, asked for on the way: `lines` cache lines with every eight inputs, of each of so many panels.
-// An address past the end is harmless.
-struct Ahead {
+// Panels side by side: `inputs` rows of 16 outputs each, the panels `apart` elements from each other.
+template <class T>
+struct PanelsOf {
+  const T* data;
+  int64_t apart, inputs;
+};
+
+// What is prefetched meanwhile: `lines` cache lines with every eight inputs, in each of as many panels. An address past
+// the end is harmless.
+struct PanelPrefetch {
   const std::byte* from = nullptr;
   int64_t lines = 0;
   int64_t apart = 0;  // bytes, from panel to panel
 };
 
-// One input's 16 outputs, widened. Of a pair of bf16, each becomes an f32 by one instruction where it stands; see
+// One input's 16 outputs, widened. Each bf16 of a pair becomes an f32 in its lane by one instruction; see
 // Weight::place.
 template <class T>
 HWY_INLINE void load_outputs(F d, const T* row, V (&w)[kVectors]) {
@@ -84,64 +93,64 @@ HWY_INLINE void add_products(F d, const float* const (&x)[R], int64_t i, const T
   });
 }
 
-// y [R, 16 P] = x [R,I] times P panels, with what the block begins from.
+// y [R, 16 P] (=|+=) x [R,I] times P panels.
 template <int R, int P, class T>
-HWY_NOINLINE void multiply(F d, const RowBlock& rows, const T* HWY_RESTRICT panel, int64_t apart, int64_t inputs,
-                           Ahead ahead) {
+HWY_NOINLINE void multiply(F d, const RowBlock& rows, PanelsOf<T> panels, PanelPrefetch prefetch) {
+  const T* HWY_RESTRICT panel = panels.data;
+  const int64_t apart = panels.apart, inputs = panels.inputs;
   V sum[R][P][kVectors];
   unrolled<P * kVectors>([&](auto n) HEED_INLINED {
     constexpr int p = n / kVectors, v = n % kVectors;
     const int64_t column = p * kPanel + v * kLanes;
     const V bias = rows.bias ? hn::LoadU(d, rows.bias + column) : hn::Zero(d);
     unrolled<R>([&](auto r) HEED_INLINED {
-      const float* y = rows.y + r * rows.y_stride + column;
+      const float* y = rows.y.row(r) + column;
       sum[r][p][v] = rows.keep ? hn::Add(bias, hn::LoadU(d, y)) : bias;
     });
   });
   const float* x[R];
-  unrolled<R>([&](auto r) HEED_INLINED { x[r] = rows.x + r * rows.x_stride; });
+  unrolled<R>([&](auto r) HEED_INLINED { x[r] = rows.x.row(r); });
   int64_t i = 0;
   for (; i + 8 <= inputs; i += 8) {
-    for (int64_t line = 0; line < ahead.lines; ++line, ahead.from += kLine) {
-      for (int p = 0; p < P; ++p) hwy::Prefetch(ahead.from + p * ahead.apart);
+    for (int64_t line = 0; line < prefetch.lines; ++line, prefetch.from += kLine) {
+      for (int p = 0; p < P; ++p) hwy::Prefetch(prefetch.from + p * prefetch.apart);
     }
     for (int64_t j = i; j < i + 8; ++j, panel += kPanel) add_products(d, x, j, panel, apart, sum);
   }
   for (; i < inputs; ++i, panel += kPanel) add_products(d, x, i, panel, apart, sum);
   unrolled<R * P * kVectors>([&](auto n) HEED_INLINED {
     constexpr int r = n / (P * kVectors), p = n / kVectors % P, v = n % kVectors;
-    hn::StoreU(sum[r][p][v], d, rows.y + r * rows.y_stride + p * kPanel + v * kLanes);
+    hn::StoreU(sum[r][p][v], d, rows.y.row(r) + p * kPanel + v * kLanes);
   });
 }
 
-// The last panel of a matrix, where y has fewer columns: by way of whole ones.
+// The last panel of a matrix, where y has fewer columns than the panel: through a whole one in scratch.
 template <int R, class T>
-void multiply_part(F d, const RowBlock& rows, const T* panel, int64_t inputs, Ahead ahead) {
+void multiply_part(F d, const RowBlock& rows, PanelsOf<T> panel, PanelPrefetch prefetch) {
   HWY_ALIGN float y[R * kPanel] = {}, bias[kPanel] = {};
-  if (rows.bias) copy_rows(rows.bias, 0, 1, rows.columns, bias, 0);
-  if (rows.keep) copy_rows(rows.y, rows.y_stride, R, rows.columns, y, kPanel);
+  if (rows.bias) copy_rows({{rows.bias, 0}, 1, rows.columns}, {bias, 0});
+  if (rows.keep) copy_rows({{rows.y.data, rows.y.stride}, R, rows.columns}, {y, kPanel});
   RowBlock whole = rows;
-  whole.y = y;
-  whole.y_stride = kPanel;
+  whole.y = {y, kPanel};
   if (rows.bias) whole.bias = bias;
-  multiply<R, 1>(d, whole, panel, 0, inputs, ahead);
-  copy_rows(y, kPanel, R, rows.columns, rows.y, rows.y_stride);
+  multiply<R, 1>(d, whole, panel, prefetch);
+  copy_rows({{y, kPanel}, R, rows.columns}, rows.y);
 }
 
+// One panel.
 template <int R, class T>
-HWY_INLINE void multiply_panel(F d, const RowBlock& rows, const T* panel, int64_t inputs, Ahead ahead) {
-  if (rows.columns < kPanel) return multiply_part<R>(d, rows, panel, inputs, ahead);
-  multiply<R, 1>(d, rows, panel, 0, inputs, ahead);
+HWY_INLINE void multiply_panel(F d, const RowBlock& rows, PanelsOf<T> panel, PanelPrefetch prefetch) {
+  if (rows.columns < kPanel) return multiply_part<R>(d, rows, panel, prefetch);
+  multiply<R, 1>(d, rows, panel, prefetch);
 }
 
-// `panels` of them: one, or kSide whole ones.
+// `count` of them: one, or kSide whole ones.
 template <int R, class T>
-HWY_INLINE void multiply_panels(F d, const RowBlock& rows, int64_t panels, const T* panel, int64_t apart,
-                                int64_t inputs, Ahead ahead) {
+HWY_INLINE void multiply_panels(F d, const RowBlock& rows, int64_t count, PanelsOf<T> panels, PanelPrefetch prefetch) {
   if constexpr (kSide > 1) {
-    if (panels == kSide) return multiply<R, kSide>(d, rows, panel, apart, inputs, ahead);
+    if (count == kSide) return multiply<R, kSide>(d, rows, panels, prefetch);
   }
-  multiply_panel<R>(d, rows, panel, inputs, ahead);
+  multiply_panel<R>(d, rows, panels, prefetch);
 }
 
 // All panels of a tile for R rows, each read once.
@@ -150,14 +159,15 @@ void stream_panels(F d, RowBlock rows, const T* panel, int64_t inputs) {
   constexpr int kStreams = streams(R);
   while (rows.columns > 0) {
     const bool together = rows.columns >= kStreams * kPanel;
+    const PanelsOf<T> panels{panel, inputs * kPanel, inputs};
     if (together) {
-      multiply<R, kStreams>(d, rows, panel, inputs * kPanel, inputs, {});
+      multiply<R, kStreams>(d, rows, panels, {});
     } else {
-      multiply_panel<R>(d, rows, panel, inputs, {});
+      multiply_panel<R>(d, rows, panels, {});
     }
     const int64_t done = kPanel * (together ? kStreams : 1);
     panel += done * inputs;
-    rows.y += done;
+    rows.y.data += done;
     rows.columns -= done;
     if (rows.bias) rows.bias += done;
   }
@@ -177,34 +187,31 @@ struct Piece {
   int64_t first, count, column, panels;
 };
 
-// All rows of a tile over a piece, whose panels begin `apart` numbers from each other. Each block of rows asks for its
-// share of the piece after it.
+// All rows of a tile over the panels of a piece. Each block of rows prefetches its share of the next piece, if that is
+// not null.
 template <class T>
-void multiply_blocks(F d, const Projection& call, const Tile& tile, const Piece& piece, const T* panel, int64_t apart,
+void multiply_blocks(F d, const Projection& call, const Tile& tile, const Piece& piece, PanelsOf<T> panels,
                      const T* next) {
   const int64_t blocks = (tile.rows + kMostRows - 1) / kMostRows, size = sizeof(T);
-  Ahead ahead;
+  PanelPrefetch prefetch;
   if (next) {
     constexpr int64_t kLinesOfEight = 8 * kPanel * static_cast<int64_t>(sizeof(T)) / kLine;
-    ahead = {reinterpret_cast<const std::byte*>(next), (kLinesOfEight + blocks - 1) / blocks, apart * size};
+    prefetch = {reinterpret_cast<const std::byte*>(next), (kLinesOfEight + blocks - 1) / blocks, panels.apart * size};
   }
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t row = tile.row + tile.rows * b / blocks, end = tile.row + tile.rows * (b + 1) / blocks;
-    const RowBlock rows{.x = call.x.at(row, piece.first),
-                        .x_stride = call.x.stride(0),
-                        .y = call.y.at(row, piece.column),
-                        .y_stride = call.y.stride(0),
+    const RowBlock rows{.x = {call.x.at(row, piece.first), call.x.stride(0)},
+                        .y = {call.y.at(row, piece.column), call.y.stride(0)},
                         .columns = tile.column + tile.columns - piece.column,
                         .bias = piece.first == 0 && call.options.b ? call.options.b.at(piece.column) : nullptr,
                         .keep = piece.first > 0 || call.options.add};
-    with_rows(end - row,
-              [&](auto R) HWY_ATTR { multiply_panels<R>(d, rows, piece.panels, panel, apart, piece.count, ahead); });
-    ahead.from += piece.count / 8 * ahead.lines * kLine;
+    with_rows(end - row, [&](auto R) HWY_ATTR { multiply_panels<R>(d, rows, piece.panels, panels, prefetch); });
+    prefetch.from += piece.count / 8 * prefetch.lines * kLine;
   }
 }
 
 // The tile's pieces in the order in which they are read: all panels for some inputs, then for the next inputs, so that
-// these parts of x stay in the cache.
+// those columns of x stay in the cache.
 template <class Body>
 HWY_INLINE void for_pieces(const Tile& tile, int64_t inputs, const Body& body) {
   for (int64_t first = 0; first == 0 || first < inputs; first += kPiece) {
@@ -227,8 +234,8 @@ void block_panels(F d, const Projection& call, const Tile& tile) {
     // After the tile's last panel come its next inputs, or the tile after it.
     const T* next = call.w.panel<T>(last_panel && !last_piece ? tile.column / kPanel : after);
     const int64_t skip = last_panel ? (last_piece ? 0 : piece.first + kPiece) : piece.first;
-    multiply_blocks(d, call, tile, piece, call.w.panel<T>(p) + piece.first * kPanel, inputs * kPanel,
-                    next + skip * kPanel);
+    const PanelsOf<T> panels{call.w.panel<T>(p) + piece.first * kPanel, inputs * kPanel, piece.count};
+    multiply_blocks(d, call, tile, piece, panels, next + skip * kPanel);
   });
 }
 
@@ -236,7 +243,7 @@ void block_panels(F d, const Projection& call, const Tile& tile) {
 void pack(const float* rows, int64_t stride, int64_t inputs, float* panel) {
   const F d;
   for (int64_t j = 0; j < kPanel; j += kLanes) {
-    transpose_in(d, rows + j * stride, stride, inputs, hn::Set(d, 1.0f), panel + j, kPanel);
+    transpose_in(d, {rows + j * stride, stride}, inputs, hn::Set(d, 1.0f), {panel + j, kPanel});
   }
 }
 
@@ -265,7 +272,7 @@ void block_view(F d, const Projection& call, const Tile& tile) {
   const View<const T, 2> w = call.w.view<T>();
   for_pieces(tile, w.shape(1), [&](const Piece& piece) HWY_ATTR {
     for (int64_t p = 0; p < piece.panels; ++p) pack_piece(w, piece, piece.column + p * kPanel, panels + p * kApart);
-    multiply_blocks<float>(d, call, tile, piece, panels, kApart, nullptr);
+    multiply_blocks<float>(d, call, tile, piece, {panels, kApart, piece.count}, nullptr);
   });
 }
 
@@ -274,10 +281,8 @@ void project_as(const Projection& call, const Tile& tile) {
   const F d;
   if (!call.w.packed()) return block_view<T>(d, call, tile);
   if (tile.rows > kMostRows) return block_panels<T>(d, call, tile);
-  const RowBlock rows{.x = call.x.at(tile.row),
-                      .x_stride = call.x.stride(0),
-                      .y = call.y.at(tile.row, tile.column),
-                      .y_stride = call.y.stride(0),
+  const RowBlock rows{.x = {call.x.at(tile.row), call.x.stride(0)},
+                      .y = {call.y.at(tile.row, tile.column), call.y.stride(0)},
                       .columns = tile.columns,
                       .bias = call.options.b ? call.options.b.at(tile.column) : nullptr,
                       .keep = call.options.add};
@@ -291,7 +296,7 @@ void project(const Projection& call, const Tile& tile) {
   if (call.w.dtype() == DType::f16) project_as<Float16>(call, tile);
 }
 
-// R rows of w, `apart` from each other, each sum in two parts: reading w sets the pace.
+// R rows of w, `apart` from each other, with two accumulators each: bound by reading w.
 template <int R>
 HWY_INLINE void dot_some_rows(F d, const RowDots& call, int64_t row, int64_t apart) {
   V sum[R][2];
@@ -319,7 +324,7 @@ HWY_INLINE void dot_some_rows(F d, const RowDots& call, int64_t row, int64_t apa
   }
 }
 
-// Four long streams from memory, not four neighbours: the processor fetches ahead within each.
+// Four long streams from memory, not four neighbouring rows: the hardware prefetcher follows each.
 void dots(const RowDots& call) {
   const F d;
   const int64_t quarter = call.outputs / 4;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/product.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "heed/base/testing.h"
 #include "heed/kernels/product_tiles.h"
 #include "heed/kernels/testing.h"
 
@@ -14,6 +16,7 @@ namespace heed::kernels {
 namespace {
 
 using namespace testing;
+using heed::testing::seeded;
 
 // A matrix in memory as it is, or with its rows as columns.
 struct Factor {
@@ -98,7 +101,7 @@ TEST(Product, IsNearTheSumInDouble) {
 }
 
 TEST(Product, HasTheSameBitsOnAnyNumberOfThreads) {
-  Rng rng(5);
+  Rng rng(seeded(5));
   for (const auto& [M, N, K] : {Dims<3>{700, 1300, 33}, Dims<3>{257, 129, 300}, Dims<3>{1, 3000, 2000}}) {
     const Factor a = Factor::draw(M, K, rng), b = Factor::draw(K, N, rng);
     EXPECT_GT(product_tiling(M, N, K).count(), 1);
@@ -210,7 +213,7 @@ TEST(Project, MakesARowFromPanelsAlone) {
 }
 
 TEST(Project, HasTheSameBitsOnAnyNumberOfThreads) {
-  Rng rng(6);
+  Rng rng(seeded(6));
   Parallel one(1);
   for (const DType dtype : kDTypes) {
     for (const int64_t M : {1, 8, 64, 300}) {
@@ -230,7 +233,7 @@ TEST(Project, HasTheSameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(PackedWeight, RoundsToWhatItStores) {
-  Rng rng(7);
+  Rng rng(seeded(7));
   const int64_t O = 37, I = 21;
   const AnyWeight w(O, I, DType::f32, rng);
   Parallel parallel(2);
@@ -249,7 +252,7 @@ TEST(PackedWeight, RoundsToWhatItStores) {
 
 TEST(Project, ShowsNaN) {
   Parallel parallel(1);
-  Rng rng(8);
+  Rng rng(seeded(8));
   Rows x = Rows::normal(9, 20, rng);
   x(4, 7) = kNaN;
   const AnyWeight w(33, 20, DType::f32, rng);

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How products are cut into tasks, and one task of each kind. Internal: linear.h adds its activation to a tile while it
-// is in the cache. The cut depends on shapes alone, so results do not depend on threads.
+// How products are divided into tasks, and one task of each kind. Internal: linear.cc applies its activation to a tile
+// while it is in the cache. The division depends on shapes alone, so results do not depend on threads.
 #include <algorithm>
 #include <cstdint>
 
@@ -56,10 +57,10 @@ struct Projection {
 
 Tiling project_tiling(const Projection&);
 void project_tile(const Projection&, const Tile&) noexcept;
-// The same where BLAS is not asked: with Highway. The tile begins at a panel.
+// The same without BLAS, with Highway. The tile begins at a panel.
 void project_panels(const Projection&, const Tile&) noexcept;
 
-// c [outputs] (=|+=) alpha w x, for one vector: BLAS reads w at two thirds of the speed.
+// c [outputs] (=|+=) alpha w x, for one vector: sgemv reads w at two thirds of this speed.
 struct RowDots {
   const float *x, *w;  // [inputs]  [outputs,inputs], rows `stride` apart
   int64_t stride, outputs, inputs;

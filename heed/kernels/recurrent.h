@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A recurrent layer over whole sequences, in one direction, from the first token of each row to its last or back:
+// A recurrent layer over whole sequences, in one direction, from the first token of each row to its last or in reverse:
 //
 //   x [B,T,I]  ->  h [B,T,H]          h' is the state before a token, h the one after it; p, q: see below
 //
@@ -11,9 +12,9 @@
 // r, z, n and i, f, g, o, as PyTorch has them. A GRU may reset before the product: n = tanh(p_n + (r h') w_n^T + b_n).
 // Peepholes of an LSTM add u_i c' to i, u_f c' to f and u_o c to o before their sigmoids.
 //
-// Rows may have different lengths: positions beyond have the state zero in h and are never read; the last states are
-// those of a row's last token. Gradients are added to; an empty view means 'not wanted'. Results are the same bits for
-// any number of threads. Nothing is allocated and nothing can fail: shapes are the caller's to check.
+// Rows may have different lengths: padding beyond a row's length is never read, and h is zero there; the last states
+// are those of a row's last token. Gradients are accumulated; an empty view means 'not wanted'. Results are the same
+// bits for any number of threads. Nothing is allocated and nothing can fail: shapes are the caller's to check.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -40,8 +41,8 @@ constexpr int64_t gates_of(Cell cell) {
   constexpr int64_t kGates[] = {1, 3, 4};
   return kGates[static_cast<uint8_t>(cell)];
 }
-// Columns of RecurrentOutputs::saved: the gates, the state before, and the cell before (lstm), q_n or r h' (gru). A few
-// more keep the same column of many rows from falling into one set of a cache.
+// Columns of RecurrentOutputs::saved: the gates, h', and c' (lstm), q_n or r h' (gru). Padding keeps the same column of
+// many rows from falling into one set of a cache.
 constexpr int64_t saved_width(Cell cell, int64_t H) { return (gates_of(cell) + (cell == Cell::rnn ? 1 : 2)) * H + 16; }
 
 struct RecurrentOptions {
@@ -50,15 +51,16 @@ struct RecurrentOptions {
   bool reset_before{false};  // of a GRU: before the product, not after it
 };
 
-// What the state before a token adds to the token's input, as attention with that state as its query does. Rows are
-// those of the batch, which has no lengths then and runs forward; calls come step by step, forward or backward.
+// A context computed from the state before each token, and appended to the token's input: attention with that state as
+// its query. Rows are those of the batch, which has no lengths then and runs forward; calls come step by step, forward
+// or backward.
 template <class T>
 class Feedback {
  public:
   virtual ~Feedback() = default;
   // h [B,H] before token `step` -> its context [B,C]
   virtual void forward(int64_t step, const View<const T, 2>& h, const View<T, 2>& context) noexcept = 0;
-  // dh += what d_context says
+  // dh += the gradient of that context with respect to h
   virtual void backward(int64_t step, const View<const T, 2>& d_context, const View<T, 2>& dh) noexcept = 0;
 };
 
@@ -78,7 +80,7 @@ struct RecurrentOutputs {
   View<T, 3> h{};                 // [B,T,H]
   View<T, 2> last_h{}, last_c{};  // [B,H], if wanted
   View<T, 3> context{};           // [B,T,C], where there is feedback
-  View<T, 2> saved{};             // [B T, saved_width]: room to work in, and what backward needs
+  View<T, 2> saved{};             // [B T, saved_width]: scratch, and what backward needs
 };
 
 template <class T>
@@ -94,14 +96,14 @@ struct RecurrentGradients {
   View<T, 2> dh0{}, dc0{};                  // [B,H]
 };
 
-// What the cells did, token by token, for observers; zero beyond a row's length. An empty view: not wanted.
+// The activations of the cells, token by token, for observers; zero at padding. An empty view: not wanted.
 template <class T>
 struct RecurrentTrace {
   View<T, 4> gates{};  // [B,T,G,H], contiguous: after their activations, in the order of the weights
   View<T, 3> c{};      // [B,T,H], of an LSTM
 };
 
-// The workspace has at least the bytes that these say.
+// The bytes of workspace that the calls below need.
 HEED_API size_t recurrent_forward_bytes(const RecurrentInputs<float>&, const RecurrentOptions&);
 HEED_API size_t recurrent_backward_bytes(const RecurrentInputs<float>&, const RecurrentOptions&);
 HEED_API void recurrent_forward(const RecurrentInputs<float>&, const RecurrentOutputs<float>&, const RecurrentOptions&,

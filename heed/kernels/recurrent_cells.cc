@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/recurrent_cells.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -24,7 +25,7 @@ HWY_INLINE void sigmoid(F d, V (&x)[N]) {
 HWY_INLINE V sigmoid_slope(V s, V dy) { return hn::Mul(hn::NegMulAdd(s, s, s), dy); }
 HWY_INLINE V tanh_slope(F d, V s, V dy) { return hn::Mul(hn::NegMulAdd(s, s, hn::Set(d, 1.0f)), dy); }
 
-// Vectors from `at` on, with a ragged end.
+// N vectors of a row from `at` on; the last one may be partial.
 struct Span {
   F d;
   int64_t at, left;
@@ -47,7 +48,7 @@ struct Span {
   }
 };
 
-// body<N>(span). Two vectors at a time: the gates of a cell are chains enough, and with more the registers run out.
+// body<N>(span). Two vectors at a time: the gates of a cell are independent chains enough, and more would spill.
 template <class Body>
 HWY_INLINE void for_spans(int64_t n, const Body& body) {
   const F d;
@@ -66,7 +67,7 @@ void rnn(float* gates, const float* q, float* h, int64_t H) {
   });
 }
 
-void rnn_back(const float* gates, const float* dh, float* d_gates, int64_t H) {
+void rnn_backward(const float* gates, const float* dh, float* d_gates, int64_t H) {
   for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
     V v[N], g[N];
     span.load(gates, v);
@@ -117,7 +118,7 @@ void gru(const GruRow& row, float* h, int64_t H) {
   });
 }
 
-void gru_back(const GruBack& row, const float* q, int64_t H) {
+void gru_backward(const GruBackward& row, const float* q, int64_t H) {
   for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
     V z[N], n[N], dh[N], v[N];
     span.load(row.gates + H, z);
@@ -141,7 +142,7 @@ void gru_back(const GruBack& row, const float* q, int64_t H) {
   });
 }
 
-void reset_back(const GruBack& row, const float* d_reset, int64_t H) {
+void reset_backward(const GruBackward& row, const float* d_reset, int64_t H) {
   for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
     V r[N], dr[N], v[N];
     span.load(row.gates, r);
@@ -193,7 +194,7 @@ void lstm(const LstmRow& row, const float* q, float* c_to, float* h, int64_t H) 
   });
 }
 
-void lstm_back(const LstmBack& row, const float* dh_from, float* dc_of, float* d_gates, int64_t H) {
+void lstm_backward(const LstmBackward& row, const float* dh_from, float* dc_of, float* d_gates, int64_t H) {
   const float* peepholes = row.peepholes;
   for_spans(H, [&]<int N>(const Span& span) HWY_ATTR {
     V v[N], c[N], g[N], f[N], dc[N];
@@ -235,33 +236,33 @@ HWY_AFTER_NAMESPACE();
 namespace heed::kernels {
 
 HWY_EXPORT(rnn);
-HWY_EXPORT(rnn_back);
+HWY_EXPORT(rnn_backward);
 HWY_EXPORT(reset);
 HWY_EXPORT(gru);
-HWY_EXPORT(gru_back);
-HWY_EXPORT(reset_back);
+HWY_EXPORT(gru_backward);
+HWY_EXPORT(reset_backward);
 HWY_EXPORT(lstm);
-HWY_EXPORT(lstm_back);
+HWY_EXPORT(lstm_backward);
 
 void rnn_cell(float* gates, const float* q, float* h, int64_t H) noexcept { HWY_DYNAMIC_DISPATCH(rnn)(gates, q, h, H); }
-void rnn_cell_back(const float* gates, const float* dh, float* d_gates, int64_t H) noexcept {
-  HWY_DYNAMIC_DISPATCH(rnn_back)(gates, dh, d_gates, H);
+void rnn_cell_backward(const float* gates, const float* dh, float* d_gates, int64_t H) noexcept {
+  HWY_DYNAMIC_DISPATCH(rnn_backward)(gates, dh, d_gates, H);
 }
 void gru_reset(float* gates, const float* q, const float* before, float* to, int64_t H) noexcept {
   HWY_DYNAMIC_DISPATCH(reset)(gates, q, before, to, H);
 }
 void gru_cell(const GruRow& row, float* h, int64_t H) noexcept { HWY_DYNAMIC_DISPATCH(gru)(row, h, H); }
-void gru_cell_back(const GruBack& row, const float* q, int64_t H) noexcept {
-  HWY_DYNAMIC_DISPATCH(gru_back)(row, q, H);
+void gru_cell_backward(const GruBackward& row, const float* q, int64_t H) noexcept {
+  HWY_DYNAMIC_DISPATCH(gru_backward)(row, q, H);
 }
-void gru_reset_back(const GruBack& row, const float* d_reset, int64_t H) noexcept {
-  HWY_DYNAMIC_DISPATCH(reset_back)(row, d_reset, H);
+void gru_reset_backward(const GruBackward& row, const float* d_reset, int64_t H) noexcept {
+  HWY_DYNAMIC_DISPATCH(reset_backward)(row, d_reset, H);
 }
 void lstm_cell(const LstmRow& row, const float* q, float* c, float* h, int64_t H) noexcept {
   HWY_DYNAMIC_DISPATCH(lstm)(row, q, c, h, H);
 }
-void lstm_cell_back(const LstmBack& row, const float* dh, float* dc, float* d_gates, int64_t H) noexcept {
-  HWY_DYNAMIC_DISPATCH(lstm_back)(row, dh, dc, d_gates, H);
+void lstm_cell_backward(const LstmBackward& row, const float* dh, float* dc, float* d_gates, int64_t H) noexcept {
+  HWY_DYNAMIC_DISPATCH(lstm_backward)(row, dh, dc, d_gates, H);
 }
 
 }  // namespace heed::kernels

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/recurrent.h"
 
 #include <gtest/gtest.h>
@@ -12,28 +13,14 @@ namespace {
 using namespace testing;
 
 RecurrentShape draw_shape(Rng& rng) {
-  const auto between = [&](int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(rng.below(static_cast<uint64_t>(high - low + 1)));
-  };
-  RecurrentShape n{.B = rng.below(4) ? between(1, 5) : between(6, 40), .T = between(0, 9)};
+  RecurrentShape n{.B = rng.below(4) ? between(rng, 1, 5) : between(rng, 6, 40), .T = between(rng, 0, 9)};
   n.I = draw_width(rng), n.H = draw_width(rng, false);
   if (n.B > 5) n.I = std::min<int64_t>(n.I, 40), n.H = std::min<int64_t>(n.H, 40);
-  n.options.cell = static_cast<Cell>(rng.below(3));
-  n.options.reset_before = rng.below(2);
-  n.biases = rng.below(4), n.begins = rng.below(3);
-  n.peepholes = n.options.cell == Cell::lstm && rng.below(2);
-  if (rng.below(4) == 0) {
-    n.C = between(1, 20);
-    return n;
-  }
-  n.options.reverse = rng.below(2);
-  if (rng.below(2)) {
-    for (int64_t b = 0; b < n.B; ++b) n.lengths.push_back(between(0, n.T));
-  }
+  draw_options(rng, 20, n);
   return n;
 }
 
-// Forward and backward in scratch of just the size that was asked for, which begins as NaN.
+// Forward and backward in a workspace of exactly the size that is needed, filled with NaN.
 void run(RecurrentProblem<float>& problem, Parallel& parallel) {
   const RecurrentOptions& options = problem.n.options;
   const auto scratch = [](size_t bytes) {

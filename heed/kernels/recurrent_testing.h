@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the tests of recurrences share: a problem with its numbers, the same for the kernel and for the twin.
 #include <algorithm>
@@ -27,6 +28,26 @@ struct RecurrentShape {
            " I=" + std::to_string(I) + " H=" + std::to_string(H) + " C=" + std::to_string(C) + " lengths" + of;
   }
 };
+
+inline int64_t between(Rng& rng, int64_t low, int64_t high) {  // both included
+  return low + static_cast<int64_t>(rng.below(static_cast<uint64_t>(high - low + 1)));
+}
+
+// A cell and its options: one in four with a context of up to `most_context` columns, the others in either direction,
+// with or without lengths. B and T have been drawn.
+inline void draw_options(Rng& rng, int64_t most_context, RecurrentShape& n) {
+  n.options.cell = static_cast<Cell>(rng.below(3));
+  n.options.reset_before = rng.below(2);
+  n.biases = rng.below(4), n.begins = rng.below(3);
+  n.peepholes = n.options.cell == Cell::lstm && rng.below(2);
+  if (rng.below(4) == 0) {
+    n.C = between(rng, 1, most_context);
+    return;
+  }
+  n.options.reverse = rng.below(2);
+  if (rng.below(2) == 0) return;
+  for (int64_t b = 0; b < n.B; ++b) n.lengths.push_back(between(rng, 0, n.T));
+}
 
 // Contexts that are the first C numbers of the state times a factor of the step, where the state has them.
 template <class T>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/rope.h"
 
 #include <cassert>
@@ -14,20 +15,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-// One row of rope: numbers from x, turned, to y, or turned back and added to y.
-template <bool kBack>
-struct Turn {
+// One row: x, rotated, to y; or, backward, rotated by the opposite angle and accumulated into y.
+template <bool kBackward>
+struct Rotation {
   const float *cos, *sin, *x;
   float* y;
 
   HWY_INLINE void vectors(V c, V s, V& a, V& b) const {
-    if (kBack) s = hn::Neg(s);
-    const V turned_a = hn::MulSub(a, c, hn::Mul(b, s));
+    if (kBackward) s = hn::Neg(s);
+    const V rotated_a = hn::MulSub(a, c, hn::Mul(b, s));
     b = hn::MulAdd(a, s, hn::Mul(b, c));
-    a = turned_a;
+    a = rotated_a;
   }
   HWY_INLINE void store(F d, V v, int64_t at, int64_t left) const {
-    store_part(d, kBack ? hn::Add(v, load_part(d, y + at, left)) : v, y + at, left);
+    store_part(d, kBackward ? hn::Add(v, load_part(d, y + at, left)) : v, y + at, left);
   }
 
   HWY_INLINE void halves(F d, int64_t half) const {
@@ -46,7 +47,7 @@ struct Turn {
       V a, b;
       hn::LoadInterleaved2(d, x + 2 * i, a, b);
       vectors(hn::LoadU(d, cos + i), hn::LoadU(d, sin + i), a, b);
-      if (kBack) {
+      if (kBackward) {
         V to_a, to_b;
         hn::LoadInterleaved2(d, y + 2 * i, to_a, to_b);
         a = hn::Add(a, to_a);
@@ -55,8 +56,8 @@ struct Turn {
       hn::StoreInterleaved2(a, b, d, y + 2 * i);
     }
     for (; i < half; ++i) {
-      const float s = kBack ? -sin[i] : sin[i], a = x[2 * i], b = x[2 * i + 1];
-      const float to_a = kBack ? y[2 * i] : 0, to_b = kBack ? y[2 * i + 1] : 0;
+      const float s = kBackward ? -sin[i] : sin[i], a = x[2 * i], b = x[2 * i + 1];
+      const float to_a = kBackward ? y[2 * i] : 0, to_b = kBackward ? y[2 * i + 1] : 0;
       y[2 * i] = to_a + (a * cos[i] - b * s);
       y[2 * i + 1] = to_b + (a * s + b * cos[i]);
     }
@@ -67,25 +68,25 @@ struct Turn {
   }
 };
 
-template <bool kBack>
-HWY_INLINE void turn_row(const RopeTables<float>& tables, int64_t position, const float* x, float* y, int64_t D) {
+template <bool kBackward>
+HWY_INLINE void rotate_row(const RopeTables<float>& tables, int64_t position, const float* x, float* y, int64_t D) {
   const F d;
   const int64_t half = tables.cos.shape(1);
-  const Turn<kBack> turn{tables.cos.at(position), tables.sin.at(position), x, y};
+  const Rotation<kBackward> rotation{tables.cos.at(position), tables.sin.at(position), x, y};
   if (tables.pairs == RopePairs::halves) {
-    turn.halves(d, half);
+    rotation.halves(d, half);
   } else {
-    turn.interleaved(d, half);
+    rotation.interleaved(d, half);
   }
-  turn.rest(d, 2 * half, D);
+  rotation.rest(d, 2 * half, D);
 }
 
 void rope_row(const RopeTables<float>& tables, int64_t position, const float* x, float* y, int64_t D) {
-  turn_row<false>(tables, position, x, y, D);
+  rotate_row<false>(tables, position, x, y, D);
 }
 
 void rope_backward_row(const RopeTables<float>& tables, int64_t position, const float* dy, float* dx, int64_t D) {
-  turn_row<true>(tables, position, dy, dx, D);
+  rotate_row<true>(tables, position, dy, dx, D);
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE
@@ -99,7 +100,7 @@ HWY_EXPORT(rope_backward_row);
 
 namespace {
 
-// body(position, from, to) for every row of D numbers.
+// body(position, from, to) for every row of D elements.
 template <class Body>
 void for_each_token(const RopeTables<float>& tables, View<const float, 4> x, View<float, 4> y, Parallel& parallel,
                     const Body& body) {
@@ -115,13 +116,13 @@ void for_each_token(const RopeTables<float>& tables, View<const float, 4> x, Vie
 
 }  // namespace
 
-void rope_tables(double base, View<float, 2> cos, View<float, 2> sin) noexcept {
+void rope_tables(double base, View<float, 2> cos, View<float, 2> sin, int64_t first) noexcept {
   const auto R = static_cast<double>(2 * cos.shape(1));
   for (int64_t i = 0; i < cos.shape(1); ++i) {
     const double frequency = std::pow(base, -2 * static_cast<double>(i) / R);
     for (int64_t p = 0; p < cos.shape(0); ++p) {
-      cos(p, i) = static_cast<float>(std::cos(static_cast<double>(p) * frequency));
-      sin(p, i) = static_cast<float>(std::sin(static_cast<double>(p) * frequency));
+      cos(p, i) = static_cast<float>(std::cos(static_cast<double>(first + p) * frequency));
+      sin(p, i) = static_cast<float>(std::sin(static_cast<double>(first + p) * frequency));
     }
   }
 }

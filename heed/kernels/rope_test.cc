@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/rope.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "heed/base/testing.h"
 #include "heed/kernels/reference/rope.h"
 #include "heed/kernels/testing.h"
 
@@ -13,6 +15,7 @@ namespace heed::kernels {
 namespace {
 
 using namespace testing;
+using heed::testing::seeded;
 
 // [B,H,T,D] in rows of D, as [B,H,T,D] or [B,T,H,D] in memory.
 struct Shape {
@@ -114,7 +117,7 @@ TEST(Rope, TablesAreTheTwinsRounded) {
 
 // The product of a query and a key depends on the distance alone.
 TEST(Rope, ScoresDependOnTheDistance) {
-  Rng rng(18);
+  Rng rng(seeded(18));
   const Rows q = Rows::normal(1, 16, rng), k = Rows::normal(1, 16, rng);
   const Shape shape{1, 1, 1, 16, false};
   for (const RopePairs pairs : {RopePairs::halves, RopePairs::interleaved}) {
@@ -122,16 +125,16 @@ TEST(Rope, ScoresDependOnTheDistance) {
       Parallel parallel(1);
       Tables tables(64, 8);
       tables.pairs = pairs;
-      Rows turned_q(1, 16), turned_k(1, 16);
+      Rows rotated_q(1, 16), rotated_k(1, 16);
       tables.offset = at_q;
-      rope_forward(tables.view(), shape.view(q.view()), shape.view(turned_q.view()), parallel);
+      rope_forward(tables.view(), shape.view(q.view()), shape.view(rotated_q.view()), parallel);
       tables.offset = at_k;
-      rope_forward(tables.view(), shape.view(k.view()), shape.view(turned_k.view()), parallel);
+      rope_forward(tables.view(), shape.view(k.view()), shape.view(rotated_k.view()), parallel);
       double sum = 0;
-      for (int64_t d = 0; d < 16; ++d) sum += double{turned_q(0, d)} * double{turned_k(0, d)};
+      for (int64_t d = 0; d < 16; ++d) sum += double{rotated_q(0, d)} * double{rotated_k(0, d)};
       return sum;
     };
-    // |q . k| <= |q| |k|; each turn is right to 5 u, tables included.
+    // |q . k| <= |q| |k|; each rotation is right to 5 u, tables included.
     double size_q = 0, size_k = 0;
     for (const double x : q.doubles()) size_q += x * x;
     for (const double x : k.doubles()) size_k += x * x;
@@ -158,7 +161,7 @@ TEST(Rope, NaNStaysInItsPair) {
 }
 
 TEST(Rope, SameBitsOnAnyNumberOfThreads) {
-  Rng rng(19);
+  Rng rng(seeded(19));
   const Shape shape{2, 8, 50, 64, true};
   const Tables tables = draw_tables(shape, 32, rng);
   const Rows x = Rows::normal(shape.rows(), shape.D, rng);

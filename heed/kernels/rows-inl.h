@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loops over a row in vectors: maps, sums, maxima, with the ragged end taken care of. Compiled once for each SIMD
 // target, as vec-inl.h is.
 #if defined(HEED_KERNELS_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)

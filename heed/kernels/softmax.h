@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Softmax and its logarithm over rows:
 //   softmax      y = e^(x - max) / sum e^(x - max)
@@ -10,7 +11,7 @@
 
 namespace heed::kernels {
 
-// All views [rows, width]; y may be x. Backward needs y alone, and adds to dx:
+// All views [rows, width]; y may be x. Backward needs y alone, and accumulates into dx:
 //   softmax      dx += y (dy - sum dy y)
 //   log-softmax  dx += dy - e^y sum dy
 HEED_API void softmax_forward(View<const float, 2> x, View<float, 2> y, Parallel&) noexcept;

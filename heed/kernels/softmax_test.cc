@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/softmax.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "heed/base/testing.h"
 #include "heed/kernels/reference/softmax.h"
 #include "heed/kernels/testing.h"
 
@@ -13,6 +15,7 @@ namespace heed::kernels {
 namespace {
 
 using namespace testing;
+using heed::testing::seeded;
 
 // e^(x - max) is wrong by u (|x - max| + 4) of itself; their sum by the weighted mean `distance` of that, and W u.
 TEST(Softmax, IsNearTheTwin) {
@@ -114,7 +117,7 @@ TEST(Softmax, NaNAndInfinity) {
 }
 
 TEST(Softmax, SameBitsOnAnyNumberOfThreads) {
-  Rng rng(7);
+  Rng rng(seeded(7));
   const Rows x = Rows::normal(200, 301, rng), dy = Rows::normal(200, 301, rng);
   expect_same_on_threads([&](Parallel& parallel) {
     Rows y(200, 301), dx = dy;

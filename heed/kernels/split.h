@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How work over rows is cut into tasks: by shape alone, never by the number of threads. Internal to the kernels.
+// How work over rows is divided into tasks: by shape alone, never by the number of threads. Internal to the kernels.
 #include <algorithm>
 #include <cstdint>
 
@@ -8,7 +9,7 @@
 
 namespace heed::kernels {
 
-// Elements of a task: enough that starting it costs nothing, few enough to stay in a core's cache.
+// Elements of a task: enough to amortise starting it, few enough to stay in L2.
 constexpr int64_t kTaskElements = 1 << 14;
 
 // body(begin, end) for runs of whole rows.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tanh on vectors. Compiled once for each SIMD target, as vec-inl.h is.
 #if defined(HEED_KERNELS_TANH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_TANH_INL_H_
@@ -11,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-// The smaller of the two; NaN in x stays NaN, see max_keep_nan.
+// The smaller of the two; NaN in x stays NaN, see max_keep_nan in vec-inl.h.
 HWY_INLINE V min_keep_nan(F d, V ceiling, V x) {
   (void)d;
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
@@ -24,8 +25,8 @@ HWY_INLINE V min_keep_nan(F d, V ceiling, V x) {
 // x[i] <- tanh(x[i]), wrong by less than 3 units in the last place; odd to the bit, exactly +-1 from |x| = 8.5 on, NaN
 // for NaN. With r = |x| - n log(2) / 2, |r| <= log(2) / 4, s = e^(2 (r - |x|)) = 2^-n and t = tanh(r),
 //   tanh(|x|) = (1 - s + t (1 + s)) / (1 + s + t (1 - s))
-// which is t itself for n = 0, so that small numbers keep their accuracy. -n is rounded, and 2^-n made, as in exp2.
-// Several vectors go through each step together, see exp2.
+// which is t itself for n = 0, so that small numbers keep their accuracy. -n is rounded, and 2^-n made, as in
+// exp2_less. Several vectors go through each step together, see exp2_less in vec-inl.h.
 template <int N>
 HWY_INLINE void tanh(F d, V (&x)[N]) {
   const hn::RebindToUnsigned<F> du;

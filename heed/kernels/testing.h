@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the tests of kernels over rows share: arrays with guards between their rows, sizes at the edges of vectors, and
 // comparisons with the twins.

@@ -1,5 +1,6 @@
-// SIMD helpers that several kernels share: an exact-zero 2^x, transposes into and out of vector lanes, a finiteness
-// test. Compiled once for each SIMD target, by inclusion from a kernel's source after hwy/highway.h.
+// SPDX-License-Identifier: Apache-2.0
+// SIMD helpers that several kernels share: 2^x with exact zeros, transposes into and out of vector lanes, a finiteness
+// test. Compiled once for each SIMD target, by inclusion from a kernel's source after hwy/foreach_target.h.
 #if defined(HEED_KERNELS_VEC_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_VEC_INL_H_
 #undef HEED_KERNELS_VEC_INL_H_
@@ -14,7 +15,7 @@
 #include "heed/base/half.h"
 #include "hwy/highway.h"
 
-// For a lambda that has to become part of the function around it: called, it would pass vectors through memory.
+// For a lambda that must be inlined into the function around it: a call would pass vectors through memory.
 #ifndef HEED_INLINED
 #define HEED_INLINED HWY_ATTR __attribute__((always_inline))
 #endif
@@ -27,22 +28,40 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F = hn::ScalableTag<float>;
 using V = hn::Vec<F>;
 
-// The lanes of a vector as a constant: tiles are laid out by it. (No scalable target is built yet: SVE would need
-// another layout.)
+// Lanes of a vector, as a constant: tiles are laid out by it. (No scalable target is built: SVE would need another
+// layout.)
 constexpr int64_t kLanes = HWY_LANES(float);
 
 // Whether there are 32 vector registers, not 16.
 constexpr bool kManyRegisters = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
 
-// f(0), f(1) ... f(N - 1), with the number as a constant: loops over registers. A plain loop is unrolled only after the
-// compiler has given arrays a place in memory.
+// f(0), f(1) ... f(N - 1), the index a constant expression: for loops over accumulators in registers. A plain loop is
+// unrolled too late: by then the compiler has spilled the arrays to memory.
 template <int N, class Function>
 HWY_INLINE void unrolled(const Function& f) {
   [&]<int... I>(std::integer_sequence<int, I...>) HEED_INLINED { (f(std::integral_constant<int, I>()), ...); }
   (std::make_integer_sequence<int, N>());
 }
 
-// kLanes numbers from memory, widened to f32.
+// Rows in memory, `stride` elements apart.
+template <class T>
+struct RowsOf {
+  T* data;
+  int64_t stride;
+  T* row(int64_t i) const { return data + i * stride; }
+  RowsOf from(int64_t i) const { return {row(i), stride}; }
+};
+using Rows = RowsOf<const float>;
+
+// `count` rows of `columns` elements.
+template <class T>
+struct MatrixOf {
+  RowsOf<T> rows;
+  int64_t count, columns;
+};
+using Matrix = MatrixOf<const float>;
+
+// kLanes elements from memory, widened to f32.
 HWY_INLINE V load_wide(F d, const float* p) { return hn::LoadU(d, p); }
 HWY_INLINE V load_wide(F d, const BFloat16* p) {
   const hn::Rebind<uint16_t, F> dh;
@@ -55,7 +74,7 @@ HWY_INLINE V load_wide(F d, const Float16* p) {
   return hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(p)));
 }
 
-// Lanes [0, left) of a row; zero beyond. Never reads past the row, which a masked load may do on some targets.
+// Lanes [0, left) of a row, zero beyond. Never reads past the row, as a masked load may do on some targets.
 template <class T>
 HWY_INLINE V load_part(F d, const T* p, int64_t left) {
   if (left >= kLanes) return load_wide(d, p);
@@ -64,8 +83,8 @@ HWY_INLINE V load_part(F d, const T* p, int64_t left) {
   return load_wide(d, part);
 }
 
-// The larger of the two; NaN in x stays NaN. x86's max returns its second operand then, but Highway's scalar target
-// drops a NaN, and no target promises what it does.
+// The larger of the two; NaN in x stays NaN. x86's max returns its second operand where one is NaN; Highway's scalar
+// target drops the NaN, and Highway promises nothing.
 HWY_INLINE V max_keep_nan(F d, V floor, V x) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
   (void)d;
@@ -77,10 +96,10 @@ HWY_INLINE V max_keep_nan(F d, V floor, V x) {
 }
 
 // x[i] <- 2^(x[i] - m) for an integer m = whole[i % M] of magnitude below kExp2Whole, where x - m <= 127; relative
-// error below 2^-23, NaN for NaN. Exactly 0 for x - m <= -127, -inf included. x is rounded by adding a number so large
-// that the integer lands in the lowest bits, with the exponent's bias and -m already on top: no bit of x is lost to m.
-// Several vectors go through each step together: one alone is a chain of forty cycles, and a core's scheduler holds too
-// few such chains to overlap them.
+// error below 2^-23, NaN for NaN. Exactly 0 for x - m <= -127, -inf included. x is rounded to an integer by adding a
+// magic number so large that the integer lands in the lowest mantissa bits, with the exponent's bias and -m already
+// included: no bit of x is lost to m. Several vectors go through each step together: one alone is a dependency chain of
+// forty cycles, and a core's scheduler holds too few such chains to overlap them.
 constexpr float kExp2Whole = 0x1p21f;
 
 template <int N, int M>
@@ -128,7 +147,7 @@ HWY_INLINE V exp2_integer(F d, V n) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// A vector of 128-bit blocks, block b from p + 4 b stride: four columns of rows 0, 4, 8, ...
+// A vector of 128-bit blocks, block b from p + 4 b stride: four columns of rows 0, 4, 8 ...
 template <class D>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const float* p, int64_t stride) {
   if constexpr (hn::MaxLanes(D()) <= 4) {
@@ -165,27 +184,26 @@ HWY_INLINE void transpose_blocks(F d, V& v0, V& v1, V& v2, V& v3) {
 }
 #endif
 
-// to[c * width + r] = factor[r] * from[r * stride + c] for kLanes rows r, columns c.
-HWY_INLINE void transpose_in(F d, const float* from, int64_t stride, int64_t columns, V factor, float* to,
-                             int64_t width) {
+// Into lanes: to[c][r] = factor[r] * from[r][c] for kLanes rows r and `columns` columns c; rows of `to` are aligned.
+HWY_INLINE void transpose_in(F d, Rows from, int64_t columns, V factor, RowsOf<float> to) {
   int64_t c = 0;
 #if HWY_TARGET != HWY_SCALAR
   for (; c + 4 <= columns; c += 4) {
-    V v0 = load_blocks(d, from + c, stride);
-    V v1 = load_blocks(d, from + c + stride, stride);
-    V v2 = load_blocks(d, from + c + 2 * stride, stride);
-    V v3 = load_blocks(d, from + c + 3 * stride, stride);
+    V v0 = load_blocks(d, from.row(0) + c, from.stride);
+    V v1 = load_blocks(d, from.row(1) + c, from.stride);
+    V v2 = load_blocks(d, from.row(2) + c, from.stride);
+    V v3 = load_blocks(d, from.row(3) + c, from.stride);
     transpose_blocks(d, v0, v1, v2, v3);
-    hn::Store(hn::Mul(v0, factor), d, to + c * width);
-    hn::Store(hn::Mul(v1, factor), d, to + (c + 1) * width);
-    hn::Store(hn::Mul(v2, factor), d, to + (c + 2) * width);
-    hn::Store(hn::Mul(v3, factor), d, to + (c + 3) * width);
+    hn::Store(hn::Mul(v0, factor), d, to.row(c));
+    hn::Store(hn::Mul(v1, factor), d, to.row(c + 1));
+    hn::Store(hn::Mul(v2, factor), d, to.row(c + 2));
+    hn::Store(hn::Mul(v3, factor), d, to.row(c + 3));
   }
 #endif
   HWY_ALIGN float column[kLanes];
   for (; c < columns; ++c) {
-    for (int64_t r = 0; r < kLanes; ++r) column[r] = from[r * stride + c];
-    hn::Store(hn::Mul(hn::Load(d, column), factor), d, to + c * width);
+    for (int64_t r = 0; r < kLanes; ++r) column[r] = from.row(r)[c];
+    hn::Store(hn::Mul(hn::Load(d, column), factor), d, to.row(c));
   }
 }
 
@@ -201,50 +219,51 @@ HWY_INLINE void transpose_of_blocks(F d, V& v0, V& v1, V& v2, V& v3) {
 }
 #endif
 
-// The way back: to[r * stride + c] = factor[r] * from[c * width + r].
-HWY_INLINE void transpose_out(F d, const float* from, int64_t width, int64_t columns, V factor, float* to,
-                              int64_t stride) {
+// Out of lanes: to[r][c] = factor[r] * from[c][r] for kLanes rows r and `columns` columns c.
+HWY_INLINE void transpose_out(F d, Rows from, int64_t columns, V factor, RowsOf<float> to) {
   int64_t c = 0;
 #if HWY_CAP_GE512
   // Whole rows of 16 at a time: four stores of 16 bytes for each would take longer than all shuffles.
   for (; c + kLanes <= columns; c += kLanes) {
     V v[4][4];  // [group of four columns][row mod 4]
     for (int g = 0; g < 4; ++g) {
-      for (int i = 0; i < 4; ++i) v[g][i] = hn::Mul(hn::Load(d, from + (c + 4 * g + i) * width), factor);
+      for (int i = 0; i < 4; ++i) v[g][i] = hn::Mul(hn::Load(d, from.row(c + 4 * g + i)), factor);
       transpose_blocks(d, v[g][0], v[g][1], v[g][2], v[g][3]);
     }
     for (int i = 0; i < 4; ++i) {
       transpose_of_blocks(d, v[0][i], v[1][i], v[2][i], v[3][i]);
-      for (int g = 0; g < 4; ++g) hn::StoreU(v[g][i], d, to + (4 * g + i) * stride + c);
+      for (int g = 0; g < 4; ++g) hn::StoreU(v[g][i], d, to.row(4 * g + i) + c);
     }
   }
 #endif
 #if HWY_TARGET != HWY_SCALAR
   for (; c + 4 <= columns; c += 4) {
-    V v0 = hn::Mul(hn::Load(d, from + c * width), factor);
-    V v1 = hn::Mul(hn::Load(d, from + (c + 1) * width), factor);
-    V v2 = hn::Mul(hn::Load(d, from + (c + 2) * width), factor);
-    V v3 = hn::Mul(hn::Load(d, from + (c + 3) * width), factor);
+    V v0 = hn::Mul(hn::Load(d, from.row(c)), factor);
+    V v1 = hn::Mul(hn::Load(d, from.row(c + 1)), factor);
+    V v2 = hn::Mul(hn::Load(d, from.row(c + 2)), factor);
+    V v3 = hn::Mul(hn::Load(d, from.row(c + 3)), factor);
     transpose_blocks(d, v0, v1, v2, v3);
-    store_blocks(d, v0, to + c, stride);
-    store_blocks(d, v1, to + c + stride, stride);
-    store_blocks(d, v2, to + c + 2 * stride, stride);
-    store_blocks(d, v3, to + c + 3 * stride, stride);
+    store_blocks(d, v0, to.row(0) + c, to.stride);
+    store_blocks(d, v1, to.row(1) + c, to.stride);
+    store_blocks(d, v2, to.row(2) + c, to.stride);
+    store_blocks(d, v3, to.row(3) + c, to.stride);
   }
 #endif
   HWY_ALIGN float column[kLanes];
   for (; c < columns; ++c) {
-    hn::Store(hn::Mul(hn::Load(d, from + c * width), factor), d, column);
-    for (int64_t r = 0; r < kLanes; ++r) to[r * stride + c] = column[r];
+    hn::Store(hn::Mul(hn::Load(d, from.row(c)), factor), d, column);
+    for (int64_t r = 0; r < kLanes; ++r) to.row(r)[c] = column[r];
   }
 }
 
-// Whether rows x columns values are all finite: x * 0 is 0 then, and NaN otherwise.
-inline bool all_finite(F d, const float* p, int64_t stride, int64_t rows, int64_t columns) {
+// Whether all elements are finite: x * 0 is 0 then, and NaN otherwise.
+inline bool all_finite(F d, Matrix x) {
+  const int64_t columns = x.columns;
   const V zero = hn::Zero(d);
-  V sum[4] = {zero, zero, zero, zero};  // independent, so that reading sets the pace
+  V sum[4] = {zero, zero, zero, zero};  // independent chains: bound by loads, not by latency
   float tail = 0;
-  for (int64_t r = 0; r < rows; ++r, p += stride) {
+  const float* p = x.rows.data;
+  for (int64_t r = 0; r < x.count; ++r, p += x.rows.stride) {
     int64_t c = 0;
     for (; c + 4 * kLanes <= columns; c += 4 * kLanes) {
       for (int i = 0; i < 4; ++i) sum[i] = hn::MulAdd(hn::LoadU(d, p + c + i * kLanes), zero, sum[i]);
@@ -256,21 +275,21 @@ inline bool all_finite(F d, const float* p, int64_t stride, int64_t rows, int64_
   return hn::AllTrue(d, hn::Eq(total, zero)) && tail == 0.0f;
 }
 
-inline void copy_rows(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
-                      int64_t to_stride) {
-  for (int64_t r = 0; r < rows; ++r) {
-    std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(columns) * sizeof(float));
+inline void copy_rows(Matrix from, RowsOf<float> to) {
+  for (int64_t r = 0; r < from.count; ++r) {
+    std::memcpy(to.row(r), from.rows.row(r), static_cast<size_t>(from.columns) * sizeof(float));
   }
 }
 
-// The same, to f32 from what T is.
+// The same, widened to f32.
 template <class T>
-inline void widen_rows(F d, const T* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
-                       int64_t to_stride) {
-  for (int64_t r = 0; r < rows; ++r, from += from_stride, to += to_stride) {
+inline void widen_rows(F d, MatrixOf<const T> from, RowsOf<float> to) {
+  const T* x = from.rows.data;
+  float* y = to.data;
+  for (int64_t r = 0; r < from.count; ++r, x += from.rows.stride, y += to.stride) {
     int64_t c = 0;
-    for (; c + kLanes <= columns; c += kLanes) hn::StoreU(load_wide(d, from + c), d, to + c);
-    for (; c < columns; ++c) to[c] = static_cast<float>(from[c]);
+    for (; c + kLanes <= from.columns; c += kLanes) hn::StoreU(load_wide(d, x + c), d, y + c);
+    for (; c < from.columns; ++c) y[c] = static_cast<float>(x[c]);
   }
 }
 

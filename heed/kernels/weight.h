@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Weight: a matrix W [O,I] as a product x W^T reads it, in f32, bf16 or f16: as it was stored, or packed once into
-// panels of 16 outputs that lie in the order in which they are read. It borrows either; PackedWeight owns panels. Not
-// here: gradients. A matrix that is being learned is a View, and its packing is made again when it has changed.
+// Weight: a matrix W [O,I] as a product x W^T reads it, in f32, bf16 or f16: as it is stored, or packed once into
+// panels of 16 outputs, contiguous in the order in which they are read. It borrows either; PackedWeight owns its
+// panels. Not here: gradients. A matrix that is being trained is a View, and is packed again when it has changed.
 #include <cassert>
 #include <cstddef>
 #include <span>
@@ -18,7 +19,7 @@ class Weight {
  public:
   // Outputs that a panel holds: panel p is [I][16], the entry (i, place(j)) is W[16 p + j, i], zero from O on.
   static constexpr int64_t kPanel = 16;
-  // In order, but for bf16, where outputs j and j + 8 are the halves of one word.
+  // The column of output j: in order, but for bf16, where outputs j and j + 8 are the halves of one 32-bit word.
   static constexpr int64_t place(DType dtype, int64_t j) {
     constexpr int64_t kHalf = kPanel / 2;
     return dtype == DType::bf16 ? j % kHalf * 2 + j / kHalf : j;
@@ -73,11 +74,11 @@ class Weight {
 };
 
 HEED_API size_t packed_weight_bytes(int64_t outputs, int64_t inputs, DType dtype);
-// Into memory of the caller's, aligned as a Workspace is: for a matrix that changes and is packed again. `from` is not
-// packed; what does not fit the dtype is rounded to the nearest. What comes back reads `to`, and `from` no more.
+// Packs into the caller's memory, aligned as a Workspace is: for a matrix that changes and is packed again. `from` is
+// not packed; elements are rounded to the nearest of the dtype. The result borrows `to`, not `from`.
 HEED_API Weight pack_weight(const Weight& from, DType dtype, std::byte* to, Parallel&) noexcept;
 
-// Panels with their memory.
+// Panels that own their memory.
 class PackedWeight {
  public:
   PackedWeight() = default;

@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/models/attentive_blocks.h"
 
 #include <optional>
+
+#include "heed/base/error.h"
 
 namespace heed::models {
 namespace {
@@ -25,12 +28,12 @@ AttentiveBlock::AttentiveBlock(const AttentiveBlocksOptions& o, const AttentiveB
                               setting.parameters + ".recurrent", init);
   }
   const int64_t width = o.base == BaseLayer::none ? in : setting.width;
-  if (o.attention) self = nn::Alignment(o.score, setting.path + ".self", width, width, init);
+  if (o.attention) self = nn::SingleHeadAttention(o.score, setting.path + ".self", width, width, init);
 }
 
 Var AttentiveBlock::operator()(Pass& pass, const Var& x, const Tokens& source) const {
   Var h = x;
-  if (linear.weight.value) h = linear(pass, x, nn::Activation::tanh);
+  if (linear.exists()) h = linear(pass, x, nn::Activation::tanh);
   if (conv1d.weight.value) h = ops::activation(pass, conv1d(pass, x, source.lengths), nn::Activation::tanh);
   if (!recurrent.layers.empty()) h = recurrent(pass, x, {.lengths = source.lengths}).h;
   if (self.path.empty()) return h;
@@ -48,6 +51,10 @@ AttentiveBlocks::AttentiveBlocks(const AttentiveBlocksOptions& o, const Attentiv
     blocks.emplace_back(o, own, width, init);
     if (o.base != BaseLayer::none) width = setting.width;
     if (o.attention) width *= 2;
+    if (width > 2 * kMaxWidth) {  // it doubles with each block where there is no base layer
+      throw Error(setting.path + ": blocks is " + std::to_string(o.blocks) + ", expected at most " + std::to_string(i) +
+                  ": the states after that are " + std::to_string(width) + " wide");
+    }
   }
 }
 

@@ -1,17 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/models/model.h"
 
+#include "heed/base/allocator.h"
 #include "heed/base/error.h"
 
 namespace heed::models {
 namespace {
 
-// What the families have in common: layers of type Net, made from options of their own.
+// A Model of any family: Net is the family's class, made from its own options.
 template <class Net, class Options>
 class ModelOf : public Model {
  public:
   ModelOf(const Options& own, nn::Init init, const ParameterStoreOptions& store) : net_(own, init) {
     options_ = own;
     parameters_ = std::make_unique<ParameterStore>(net_, store);
+  }
+  void pack(DType weights, Parallel& parallel) override {
+    visit_layers<nn::Linear>(net_, [&](nn::Linear& layer) {
+      layer.pack(weights, parallel);
+      // Recurrences read some of their matrices as they are.
+      if (layer.packed && !parameters_->values() && std::is_same_v<Net, Transformer>) {
+        parameters_->release(layer.weight);
+        release_cached_memory();
+      }
+    });
+    visit_layers<nn::Embedding>(net_, [&](nn::Embedding& table) { table.pack(weights, parallel); });
   }
   Task task() const override { return task_of(options_); }
   int64_t vocabulary() const override { return own().vocabulary; }
@@ -91,7 +104,35 @@ std::unique_ptr<Model> make(const ModelOptions& options, nn::Init init, const Pa
   return std::visit(Maker{init, store}, options.family);
 }
 
+// Positions are computed in tables that no parameter depends on, unless they are learned: one row is enough.
+TransformerOptions without_tables(TransformerOptions o) {
+  if (o.positions != Positions::learned) o.max_length = 1;
+  return o;
+}
+
+template <class Net, class Options>
+std::vector<ParameterShape> shapes_of(const Options& own) {
+  Net net(own, nn::Init::none());
+  std::vector<ParameterShape> shapes;
+  visit_parameters(net, [&](const std::string& name, const Parameter& p) { shapes.push_back({name, p.shape()}); });
+  return shapes;
+}
+
 }  // namespace
+
+std::vector<ParameterShape> parameter_shapes(const ModelOptions& options) {
+  struct Lister {
+    std::vector<ParameterShape> operator()(const TransformerOptions& own) const {
+      check_fields("transformer", own);  // max_length, too
+      return shapes_of<Transformer>(without_tables(own));
+    }
+    std::vector<ParameterShape> operator()(const RnnSeq2SeqOptions& own) const { return shapes_of<RnnSeq2Seq>(own); }
+    std::vector<ParameterShape> operator()(const SelfAttentiveOptions& own) const {
+      return shapes_of<SelfAttentive>(own);
+    }
+  };
+  return std::visit(Lister{}, options.family);
+}
 
 std::unique_ptr<Model> make_model(const ModelOptions& options, uint64_t seed, DType dtype) {
   Rng rng(seed, 0x6d6f64656c);

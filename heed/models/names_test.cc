@@ -1,5 +1,6 @@
-// docs/weights.md has the names of all parameters, and code that is in a program. This reads the page: what it says is
-// there, and what is there it says.
+// SPDX-License-Identifier: Apache-2.0
+// docs/weights.md lists the names of all parameters, and shows code of an example. This reads the page: every name in
+// it exists, every name that exists is in it, and the code is that of the example.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -81,7 +82,7 @@ TEST(WeightsPage, HasTheNamesOfAllParametersAndNoOthers) {
   EXPECT_EQ(names_on_the_page("self_attentive"), names_of_models<SelfAttentive>(testing::every_self_attentive()));
 }
 
-// Indented as the page likes it.
+// Indented as on the page.
 std::string without_indent(const std::string& text) {
   std::string all;
   for (const std::string& line : lines_of(text)) {

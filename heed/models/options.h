@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // ModelOptions: the options of one family of models, whichever it is. As JSON it names the family and has that family's
 // options alone:
@@ -20,8 +21,8 @@
 
 namespace heed::models {
 
-// What a model computes: logits of the next token of a target, or of a text; of each token of the source; of the whole
-// source; or states of the source alone.
+// What a model computes: logits of the next token of a translation (translate) or of a text (language); of a tag for
+// each token of the source (tag); of a class for the whole source (classify); or hidden states of the source (encode).
 enum class Task : uint8_t { translate, language, tag, classify, encode };
 
 namespace detail {
@@ -41,6 +42,7 @@ template <class T>
 concept FamilyOptions =
     std::same_as<T, TransformerOptions> || std::same_as<T, RnnSeq2SeqOptions> || std::same_as<T, SelfAttentiveOptions>;
 
+// A variant of the families' options.
 struct ModelOptions {
   using Families = std::variant<TransformerOptions, RnnSeq2SeqOptions, SelfAttentiveOptions>;
   Families family{};

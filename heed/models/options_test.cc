@@ -1,4 +1,5 @@
-// The options of any family, and their JSON: that of before, too.
+// SPDX-License-Identifier: Apache-2.0
+// The options of any family, and their JSON, with that of older versions.
 #include "heed/models/options.h"
 
 #include <gtest/gtest.h>

@@ -1,14 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/models/parameter_file.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <span>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "heed/base/describe.h"
 #include "heed/base/error.h"
-#include "heed/io/safetensors.h"
 #include "heed/io/tensor.h"
 
 namespace heed::models {
@@ -31,67 +38,88 @@ bool is_number_type(io::ElementType type) {
   return type == f16 || type == bf16 || type == f32 || type == f64;
 }
 
-// A parameter and the tensor of the file that it is loaded from.
+// A parameter, by its number, and the tensor of the file that it is loaded from.
 struct Assignment {
-  const Entry* parameter;
+  size_t parameter;
   const io::TensorEntry* tensor;
   bool transposed;
 };
 
-void check_fits(const std::string& path, const Assignment& a) {
-  const Shape& wanted = a.parameter->value.shape();
-  io::Shape expected;
-  for (size_t i = 0; i < wanted.rank(); ++i) expected.push_back(wanted[static_cast<int>(i)]);
-  if (a.transposed && expected.size() == 2) std::swap(expected[0], expected[1]);
+io::Shape extents_of(const Shape& shape) {
+  io::Shape extents;
+  for (size_t i = 0; i < shape.rank(); ++i) extents.push_back(shape[static_cast<int>(i)]);
+  return extents;
+}
+
+void check_fits(const std::string& path, const Assignment& a, const ParameterShape& parameter,
+                const LoadOptions& options) {
+  io::Shape expected = extents_of(parameter.shape);
+  const bool right_rank = !a.transposed || expected.size() == 2;
+  if (a.transposed && right_rank) std::swap(expected[0], expected[1]);
   io::Shape came = a.tensor->shape;
   while (came.size() > expected.size() && came.front() == 1) came.erase(came.begin());
-  const bool right_type = is_number_type(a.tensor->type), right_rank = !a.transposed || wanted.rank() == 2;
+  const bool right_type = is_number_type(a.tensor->type);
   if (right_type && right_rank && came == expected) return;
-  const std::string& name = a.parameter->name;
+  const std::string& name = parameter.name;
   throw Error(path + ": tensor '" + a.tensor->name + "'" + (a.tensor->name == name ? "" : " for '" + name + "'") +
               " is " + io::name_of(a.tensor->type) + " " + io::to_string(a.tensor->shape) + ", expected " +
               (right_type ? "" : "F16, BF16, F32 or F64 ") + io::to_string(expected) +
+              (options.expected_by.empty() ? "" : " by " + options.expected_by) +
               (!a.transposed ? ""
                : right_rank  ? " to be transposed"
                              : " and no transposition, which is for matrices"));
 }
 
-// Which tensor each parameter gets. Throws where one has none or two, or a tensor is left over.
-std::vector<Assignment> assign(const std::string& path, const io::SafetensorsFile& file,
-                               const ParameterStore& parameters, const LoadOptions& options) {
-  std::map<std::string, const io::TensorEntry*> tensor_of;
-  std::vector<std::string> extra, missing;
-  for (const io::TensorEntry& tensor : file.tensors()) {
-    const std::string name = options.rename ? options.rename(tensor.name) : tensor.name;
-    if (name.empty()) continue;
-    if (!parameters.find(name)) {
-      if (!options.ignore_extra) extra.push_back(tensor.name);
-      continue;
-    }
-    const auto [at, added] = tensor_of.try_emplace(name, &tensor);
-    if (!added) {
-      throw Error(path + ": tensors '" + at->second->name + "' and '" + tensor.name + "' are both for '" + name +
-                  "', expected one");
-    }
-  }
-  std::vector<Assignment> all;
-  for (const Entry& entry : parameters.entries()) {
-    const auto found = tensor_of.find(entry.name);
-    if (found == tensor_of.end()) {
-      missing.push_back(entry.name);
-    } else {
-      const io::TensorEntry& tensor = *found->second;
-      all.push_back({&entry, &tensor, options.transpose && options.transpose(tensor.name)});
-    }
-  }
+// "has no tensor for 2 parameters ('a', 'b'); has 1 tensor that no parameter of this model has the name of ('c')"
+std::string unmatched(const std::vector<std::string>& missing, const std::vector<std::string>& extra,
+                      const LoadOptions& options) {
   std::string wrong;
-  if (!missing.empty())
-    wrong = "has no tensor for " + counted(missing.size(), "parameter") + " (" + listed(missing) + ")";
+  if (!missing.empty()) {
+    wrong = "has no tensor for " + counted(missing.size(), "parameter") +
+            (options.expected_by.empty() ? "" : " that " + options.expected_by + " asks for") + " (" + listed(missing) +
+            ")";
+  }
   if (!extra.empty()) {
     wrong += (wrong.empty() ? "" : "; ") + std::string("has ") + counted(extra.size(), "tensor") +
              " that no parameter of this model has the name of (" + listed(extra) + ")";
   }
+  return wrong;
+}
+
+// Which tensor each parameter gets. Throws where one has none or two, or a tensor is left over.
+std::vector<Assignment> assign(const std::string& path, const io::SafetensorsFile& file,
+                               const std::vector<ParameterShape>& parameters, const LoadOptions& options) {
+  std::map<std::string_view, size_t> number_of;
+  for (size_t i = 0; i < parameters.size(); ++i) number_of[parameters[i].name] = i;
+  std::vector<const io::TensorEntry*> tensor_of(parameters.size(), nullptr);
+  std::vector<std::string> extra, missing;
+  for (const io::TensorEntry& tensor : file.tensors()) {
+    const std::string name = options.rename ? options.rename(tensor.name) : tensor.name;
+    if (name.empty()) continue;
+    const auto number = number_of.find(name);
+    if (number == number_of.end()) {
+      if (!options.ignore_extra) extra.push_back(tensor.name);
+      continue;
+    }
+    const io::TensorEntry*& taken = tensor_of[number->second];
+    if (taken) {
+      throw Error(path + ": tensors '" + taken->name + "' and '" + tensor.name + "' are both for '" + name +
+                  "', expected one");
+    }
+    taken = &tensor;
+  }
+  std::vector<Assignment> all;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const io::TensorEntry* const tensor = tensor_of[i];
+    if (!tensor) {
+      missing.push_back(parameters[i].name);
+    } else {
+      all.push_back({i, tensor, options.transpose && options.transpose(tensor->name)});
+    }
+  }
+  const std::string wrong = unmatched(missing, extra, options);
   if (!wrong.empty()) throw Error(path + ": " + wrong);
+  for (const Assignment& one : all) check_fits(path, one, parameters[one.parameter], options);
   return all;
 }
 
@@ -103,19 +131,61 @@ void transpose_into(std::span<const T> from, const Tensor& to) {
   }
 }
 
-void fill(const Assignment& a) {
-  const Tensor& to = a.parameter->value;
+// A number is not finite where all bits of its exponent are set. A block of a known size without a branch, which a
+// compiler makes vectors of.
+constexpr size_t kBlock = 1024;
+template <class T>
+bool block_is_finite(const T* numbers) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  constexpr auto kExponent = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+  Bits wrong = 0;
+  for (size_t i = 0; i < kBlock; ++i) {
+    const auto exponent = std::bit_cast<Bits>(numbers[i]) & kExponent;
+    wrong |= exponent == kExponent ? ~Bits{0} : Bits{0};
+  }
+  return wrong == 0;
+}
+
+// Throws where one of `count` numbers from the tensor's number `first` on is infinite or NaN.
+template <class T>
+void check_finite(const std::string& path, const io::TensorEntry& tensor, const T* numbers, size_t first,
+                  size_t count) {
+  if (count == kBlock && block_is_finite(numbers)) return;
+  for (size_t i = 0; i < count; ++i) {
+    if (std::isfinite(numbers[i])) continue;
+    io::Shape place = tensor.shape;
+    size_t rest = first + i;
+    for (size_t d = place.size(); d-- > 0; rest /= static_cast<size_t>(tensor.shape[d])) {
+      place[d] = static_cast<int64_t>(rest % static_cast<size_t>(tensor.shape[d]));
+    }
+    throw Error(path + ": tensor '" + tensor.name + "' holds " + shortest(numbers[i]) + " at " + io::to_string(place) +
+                ", expected finite numbers");
+  }
+}
+
+// Block by block, so that what is looked at is in the cache from being copied.
+template <class T>
+void copy_finite(const std::string& path, const io::TensorEntry& tensor, const std::byte* from, const Tensor& to) {
+  const auto all = static_cast<size_t>(to.size());
+  for (size_t first = 0; first < all; first += kBlock) {
+    const size_t count = std::min(kBlock, all - first);
+    std::memcpy(to.data<T>() + first, from + first * sizeof(T), count * sizeof(T));
+    check_finite(path, tensor, to.data<T>() + first, first, count);
+  }
+}
+
+void fill(const std::string& path, const Assignment& a, const Tensor& to) {
   with_float("load_parameters", to.dtype(), [&](auto tag) {
     using T = decltype(tag);
     if (!a.transposed && a.tensor->type == io::kElementType<T>) {
-      std::memcpy(to.raw(), a.tensor->bytes.data(), to.bytes());
-      return;
+      return copy_finite<T>(path, *a.tensor, a.tensor->bytes.data(), to);
     }
     const std::vector<T> numbers = io::convert<T>(a.tensor->type, a.tensor->bytes);
     if (a.transposed) {
+      check_finite(path, *a.tensor, numbers.data(), 0, numbers.size());
       transpose_into<T>(numbers, to);
     } else {
-      std::copy(numbers.begin(), numbers.end(), to.template data<T>());
+      copy_finite<T>(path, *a.tensor, std::as_bytes(std::span(numbers)).data(), to);
     }
   });
 }
@@ -134,11 +204,22 @@ std::function<std::string(const std::string&)> replace_parts(std::vector<std::pa
   };
 }
 
+ParameterFile::ParameterFile(const std::string& path) : path_(path), file_(path) {}
+
+void ParameterFile::check(const std::vector<ParameterShape>& parameters, const LoadOptions& options) const {
+  assign(path_, file_, parameters, options);
+}
+
+void ParameterFile::load(const ParameterStore& parameters, const LoadOptions& options) const {
+  std::vector<ParameterShape> shapes;
+  for (const Entry& entry : parameters.entries()) shapes.push_back({entry.name, entry.value.shape()});
+  for (const Assignment& one : assign(path_, file_, shapes, options)) {
+    fill(path_, one, parameters.entries()[one.parameter].value);
+  }
+}
+
 void load_parameters(const std::string& path, const ParameterStore& parameters, const LoadOptions& options) {
-  const io::SafetensorsFile file(path);
-  const std::vector<Assignment> all = assign(path, file, parameters, options);
-  for (const Assignment& one : all) check_fits(path, one);
-  for (const Assignment& one : all) fill(one);
+  ParameterFile(path).load(parameters, options);
 }
 
 void load_parameters(const ParameterSource& source, const ParameterStore& parameters) {
@@ -165,6 +246,9 @@ void load_parameters(const ParameterSource& source, const ParameterStore& parame
 }
 
 void save_parameters(const ParameterStore& parameters, const std::string& path) {
+  if (parameters.has_released()) {
+    throw Error("save_parameters: a model that was packed for inference came, expected one with all its parameters");
+  }
   std::vector<io::TensorEntry> entries;
   for (const Entry& entry : parameters.entries()) {
     entries.push_back(io::entry_of(entry.name, entry.value));

@@ -1,10 +1,13 @@
-// Parameters from files of other programs: other names, element types and layouts, and what is said where they do not
+// SPDX-License-Identifier: Apache-2.0
+// Parameters from files of other programs: other names, element types and layouts, and the errors where they do not
 // fit.
 #include "heed/models/parameter_file.h"
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <deque>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,7 +19,7 @@
 namespace heed::models {
 namespace {
 
-using heed::testing::error_of, heed::testing::TemporaryFolder;
+using heed::testing::error_of, heed::testing::TemporaryFolder, heed::testing::seeded;
 
 struct Net {
   nn::Linear first{2, 3, nn::Init::none()}, second{3, 2, nn::Init::none(), false};
@@ -32,7 +35,7 @@ T rounded(float x) {
   }
 }
 
-// A file of tensors that are told in numbers.
+// A file of tensors that are given as numbers.
 struct TensorFile {
   template <class T = float>
   void add(const std::string& name, const io::Shape& shape, const std::vector<float>& numbers) {
@@ -54,9 +57,25 @@ struct TensorFile {
   std::vector<io::TensorEntry> entries;
 };
 
+TEST(ParameterFile, IsComparedWithShapesBeforeMemoryIsTaken) {
+  TensorFile weights;
+  weights.add("a", {2, 3}, {1, 2, 3, 4, 5, 6});
+  const ParameterFile file(weights.write());
+  const LoadOptions by{.expected_by = "config.json"};
+  const auto error = [&](const std::vector<ParameterShape>& shapes) {
+    return error_of([&] { file.check(shapes, by); });
+  };
+  EXPECT_EQ(error({{"a", {2, 3}}}), "no error");
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  EXPECT_EQ(error({{"a", {kHuge, 3}}}),
+            weights.path + ": tensor 'a' is F32 [2, 3], expected [1099511627776, 3] by config.json");
+  EXPECT_EQ(error({{"a", {2, 3}}, {"b", {kHuge}}}),
+            weights.path + ": has no tensor for 1 parameter that config.json asks for ('b')");
+}
+
 class Loading : public ::testing::Test {
  protected:
-  // What the parameters of a fresh model are after loading.
+  // The parameters of a new model after loading.
   std::vector<double> loaded(const LoadOptions& options = {}, DType dtype = DType::f32) {
     Net net;
     const ParameterStore store(net, {.dtype = dtype, .gradients = false});
@@ -146,7 +165,7 @@ TEST_F(Loading, OverwritesNothingWhereSomethingDoesNotFit) {
   for (const double x : store.values().to_doubles()) EXPECT_EQ(x, 0);
 }
 
-// As for a checkpoint that has one matrix for what are several here.
+// As for a checkpoint that has one matrix where heed has several.
 TEST(LoadingByHand, TakesEachParameterFromAFunction) {
   const Tensor fused = Tensor::of({4, 3}, std::vector<float>{1, 2, 0, 3, 4, 0, 10, 11, 12, 13, 14, 15});
   Net net;
@@ -172,13 +191,63 @@ TEST(LoadingByHand, TakesEachParameterFromAFunction) {
 TEST(Saving, ComesBackToTheBit) {
   TemporaryFolder folder;
   for (const DType dtype : {DType::f32, DType::f64}) {
-    Rng rng(3);
+    Rng rng(seeded(3));
     Net net, again;
     net.first = nn::Linear(2, 3, rng), net.second = nn::Linear(3, 2, rng, false);
     const ParameterStore saved(net, dtype), loaded(again, dtype);
     save_parameters(saved, folder.file("a"));
     load_parameters(folder.file("a"), loaded);
     EXPECT_EQ(saved.values().to_doubles(), loaded.values().to_doubles());
+  }
+}
+
+// Of every length around a block, at every kind of place; also what is converted, and what is transposed.
+TEST_F(Loading, FindsNumbersThatAreNotFinite) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  file.add("first.weight", {3, 2}, {1, 2, 3, 4, 5, 6}), file.add("first.bias", {3}, {7, 8, kNan});
+  add_second();
+  EXPECT_EQ(error(), "tensor 'first.bias' holds nan at [2], expected finite numbers");
+  file.entries.clear();
+  file.add<Float16>("first.weight", {3, 2}, {1, 2, 3, -kInfinity, 5, 6}), file.add("first.bias", {3}, {7, 8, 9});
+  add_second();
+  EXPECT_EQ(error(), "tensor 'first.weight' holds -inf at [1, 1], expected finite numbers");
+  file.entries.clear();
+  file.add("first.weight", {2, 3}, {1, 2, 3, 4, kInfinity, 6}), file.add("first.bias", {3}, {7, 8, 9});
+  add_second();
+  EXPECT_EQ(error({.transpose = [](const std::string& name) { return name == "first.weight"; }}),
+            "tensor 'first.weight' holds inf at [1, 1], expected finite numbers");
+  file.entries.clear();
+  file.add<double>("first.weight", {3, 2}, {1, 2, 3, 4, 5, 6}), file.add("first.bias", {3}, {7, 8, 9});
+  const double too_large = 1e300;
+  std::memcpy(file.storage[file.storage.size() - 2].data(), &too_large, sizeof too_large);
+  add_second();
+  EXPECT_EQ(error(), "tensor 'first.weight' holds inf at [0, 0], expected finite numbers") << "f32 has no 1e300";
+}
+
+struct Long {
+  explicit Long(int64_t size) : bias(nn::Init::none().constant({size}, 0)) {}
+  Parameter bias;
+  void visit(auto&& each) { each("bias", bias); }
+};
+
+TEST(ParameterFile, FindsANumberThatIsNotFiniteAnywhere) {
+  for (const int64_t size : {1, 1023, 1024, 1025, 2048, 3000}) {
+    std::vector<float> numbers(static_cast<size_t>(size), std::numeric_limits<float>::max());
+    for (const int64_t at : {int64_t{0}, size / 2, size - 1}) {
+      TensorFile weights;
+      numbers[static_cast<size_t>(at)] = std::numeric_limits<float>::quiet_NaN();
+      weights.add("bias", {size}, numbers);
+      numbers[static_cast<size_t>(at)] = std::numeric_limits<float>::max();
+      Long net(size);
+      const ParameterStore store(net, ParameterStoreOptions{.gradients = false});
+      EXPECT_EQ(error_of([&] { load_parameters(weights.write(), store); }),
+                weights.path + ": tensor 'bias' holds nan at [" + std::to_string(at) + "], expected finite numbers");
+    }
+    TensorFile weights;
+    weights.add("bias", {size}, numbers);
+    Long net(size);
+    const ParameterStore store(net, ParameterStoreOptions{.gradients = false});
+    EXPECT_EQ(error_of([&] { load_parameters(weights.write(), store); }), "no error") << "the largest number is finite";
   }
 }
 

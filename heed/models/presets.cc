@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/models/presets.h"
 
 #include <vector>
@@ -24,9 +25,9 @@ const std::vector<Preset>& table() {
                           .norm = NormPlace::after}},
       {"rnn", "GRU encoder and decoder, and one vector between them",
        RnnSeq2SeqOptions{.query = Query::none, .score = nn::Score::dot, .readout = Readout::state}},
-      {"rnn-attention", "GRUs; the state before a word looks at the source (additive score)",
+      {"rnn-attention", "GRUs; the state before a word attends to the source (additive score)",
        RnnSeq2SeqOptions{.query = Query::previous, .score = nn::Score::additive}},
-      {"rnn-dot", "GRUs; the state after a word looks at the source (dot product)",
+      {"rnn-dot", "GRUs; the state after a word attends to the source (dot product)",
        RnnSeq2SeqOptions{.query = Query::current, .score = nn::Score::dot}},
       {"rnn-self-attention", "GRUs; the source's states attend to each other before they are looked at",
        RnnSeq2SeqOptions{.encoder = Encoder::self_attentive,
@@ -52,12 +53,12 @@ const std::vector<Preset>& table() {
 
 void set_sizes(TransformerOptions& o, const Vocabularies& n) {
   o.vocabulary = n.target > 0 ? n.target : n.source;
-  if (n.target > 0) o.source_vocabulary = n.source;
+  o.source_vocabulary = n.target > 0 ? n.source : 0;
   if (o.kind == TransformerKind::encoder) o.vocabulary = n.source, o.source_vocabulary = 0, o.outputs = n.tags;
 }
 void set_sizes(RnnSeq2SeqOptions& o, const Vocabularies& n) {
   o.vocabulary = n.target > 0 ? n.target : n.source;
-  if (n.target > 0) o.source_vocabulary = n.source;
+  o.source_vocabulary = n.target > 0 ? n.source : 0;
 }
 void set_sizes(SelfAttentiveOptions& o, const Vocabularies& n) { o.vocabulary = n.source, o.outputs = n.tags; }
 
@@ -85,14 +86,18 @@ const Preset& preset_named(const std::string& name) {
               (meant ? ": did you mean '" + *meant + "'?" : ""));
 }
 
+void set_vocabularies(ModelOptions& options, const Vocabularies& vocabularies) {
+  std::visit([&](auto& own) { set_sizes(own, vocabularies); }, options.family);
+}
+
+void set_dropout(ModelOptions& options, double dropout) {
+  std::visit([&](auto& own) { own.dropout = static_cast<float>(dropout); }, options.family);
+}
+
 ModelOptions model_options(const Preset& preset, const Vocabularies& vocabularies, double dropout) {
   ModelOptions options = preset.options;
-  std::visit(
-      [&](auto& own) {
-        set_sizes(own, vocabularies);
-        if (dropout >= 0) own.dropout = static_cast<float>(dropout);
-      },
-      options.family);
+  set_vocabularies(options, vocabularies);
+  if (dropout >= 0) set_dropout(options, dropout);
   return options;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Models that have a name: a table of options, in which only the sizes of vocabularies are left open.
 //
@@ -10,6 +11,7 @@
 
 namespace heed::models {
 
+// A name, the options that it stands for, and the task of such a model.
 struct Preset {
   const char* name;
   const char* what;  // in a few words
@@ -30,6 +32,8 @@ struct Vocabularies {
   int64_t tags{1};    // of a tagger
   int64_t target{0};  // 0: shared with the source
 };
+HEED_API void set_vocabularies(ModelOptions&, const Vocabularies&);
+HEED_API void set_dropout(ModelOptions&, double dropout);
 // dropout below 0: the preset's.
 HEED_API ModelOptions model_options(const Preset&, const Vocabularies&, double dropout = -1);
 

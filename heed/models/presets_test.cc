@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/models/presets.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +41,7 @@ TEST(Preset, ATargetMayHaveItsOwnVocabulary) {
   }
 }
 
-// Folders and scores of before are of these.
+// Model folders and scores of older versions depend on these.
 TEST(Preset, HasTheNumbersOfBefore) {
   const auto& base = preset_named("transformer-base").options.as<TransformerOptions>();
   EXPECT_EQ(base.width, 512);

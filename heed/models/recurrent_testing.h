@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the tests of recurrent models share: every variant of them, shrunken, and how a batch goes through.
+// Shared by the tests of recurrent models: a small model of every variant, and how to run a batch through one.
 #include <string>
 #include <vector>
 
@@ -49,7 +50,7 @@ inline std::vector<RnnSeq2SeqOptions> every_rnn_seq2seq() {
       if (feeding && turn % 4 > 1) o.readout = Readout::both, o.feed = Feed::attentional;
     }
   }
-  all.push_back(all.back());  // what attention adds can be left out
+  all.push_back(all.back());  // the same without attention
   all.back().self_attentive.attention = false;
   return all;
 }
@@ -124,7 +125,7 @@ inline Var run(const RnnSeq2Seq& model, nn::Pass& pass, const Batch& batch) {
   return model.decode(pass, batch.target, model.encode(pass, batch.source), batch.source);
 }
 
-// What a tagger or a classifier reads; the target is what it should say of each token, or of the whole.
+// The input of a tagger or a classifier; the target is the tag of each token, or the class of the whole.
 struct Source : Batch {
   Source(const SelfAttentiveOptions& o, int64_t B, int64_t S, Rng& rng)
       : Batch(Sizes{o.outputs, o.vocabulary}, B, S, o.head == SelfAttentiveHead::tags ? S : 1, rng) {}

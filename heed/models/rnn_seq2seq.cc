@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/models/rnn_seq2seq.h"
 
 #include "heed/base/error.h"
+#include "heed/nn/pooling.h"
 
 namespace heed::models {
 namespace {
@@ -16,7 +18,8 @@ constexpr const char* kName = "rnn_seq2seq";
 
 int64_t or_usual(int64_t given, int64_t usual) { return given > 0 ? given : usual; }
 
-// Contexts that go into the cell, where those that are read out are the ones to be told of: gates count, events do not.
+// For contexts that are fed to the cell, where the observer is shown those of the readout: passes head gates on, and no
+// events.
 class GatesAlone final : public nn::Observer {
  public:
   explicit GatesAlone(nn::Observer* whole) : whole_(whole) {}
@@ -107,6 +110,7 @@ RnnSeq2Seq::RnnSeq2Seq(const RnnSeq2SeqOptions& o, nn::Init init) : options_(o),
   recurrent.bidirectional = o.bidirectional;
   embedding_ = nn::Embedding(o.vocabulary, n.embedding, init);
   embedding_.factor = embedding_factor(n.embedding);
+  embedding_.tied = o.tied;
   if (o.source_vocabulary > 0) {
     source_embedding_ = nn::Embedding(o.source_vocabulary, n.source_embedding, init);
     source_embedding_.factor = embedding_factor(n.source_embedding);
@@ -131,7 +135,7 @@ RnnSeq2Seq::RnnSeq2Seq(const RnnSeq2SeqOptions& o, nn::Init init) : options_(o),
   const int64_t fed = !feeds() ? 0 : o.feed == Feed::attentional ? D : C;
   top_ = nn::RecurrentDirection(o.cell, (n.decoder_layers > 1 ? D : n.embedding) + fed, D, init);
   top_.path = "decoder_top";
-  if (o.query != Query::none) cross_ = nn::Alignment(o.score, "decoder.cross", D, C, init);
+  if (o.query != Query::none) cross_ = nn::SingleHeadAttention(o.score, "decoder.cross", D, C, init);
   if (o.readout == Readout::both) readout_ = nn::Linear(D + C, D, init);
   if (!o.tied) output_ = nn::Linear(o.readout == Readout::context ? C : D, o.vocabulary, init);
 }
@@ -164,21 +168,21 @@ nn::RecurrentOutput RnnSeq2Seq::read(Pass& pass, const Var& x, const Tokens& sou
   if (options_.encoder == Encoder::recurrent) return encoder_(pass, x, {.lengths = source.lengths});
   nn::RecurrentOutput out{attentive_out_(pass, attentive_(pass, x, source), nn::Activation::tanh), {}};
   if (options_.first_state == FirstState::last || options_.first_state == FirstState::top) {
-    out.last.push_back({nn::last_of_tokens(pass, out.h, source.lengths), {}});
+    out.last.push_back({nn::last_pool(pass, out.h, source.lengths), {}});
   }
   return out;
 }
 
 LayerStates RnnSeq2Seq::first_states(Pass& pass, const nn::RecurrentOutput& encoded, const Tokens& source) const {
   const int64_t B = encoded.h.shape(0);
-  LayerStates seen;  // of the encoder, one for each layer of the decoder or one for all
+  LayerStates seen;  // of the encoder: one per layer of the decoder, or one for all
   nn::Activation activation = options_.bridge == Bridge::linear ? nn::Activation::none : nn::Activation::tanh;
   if (options_.first_state == FirstState::last) {
     seen = encoded.last;
   } else if (options_.first_state == FirstState::top) {
     seen.push_back(encoded.last.back());
   } else if (options_.first_state == FirstState::mean) {
-    seen.push_back({nn::mean_of_tokens(pass, encoded.h, source.lengths), {}});
+    seen.push_back({nn::mean_pool(pass, encoded.h, source.lengths), {}});
   } else {
     const Var query = first_query_(pass, Tensor::zeros({B, 1}, DType::i32));
     const Var found = first_look_(pass, query, encoded.h, {AttentionRole::cross, lengths_mask(source)});
@@ -240,7 +244,7 @@ Var RnnSeq2Seq::run(Pass& pass, const Tensor& ids, const Encoded& source, const 
                    : o.readout == Readout::context ? context
                                                    : readout_(pass, ops::concat(pass, both), nn::Activation::tanh);
   const Var y = ops::dropout(pass, said, pass.next_dropout(o.dropout));
-  return o.tied ? ops::linear(pass, y, pass.use(embedding_.weight)) : output_(pass, y);
+  return o.tied ? embedding_.output(pass, y) : output_(pass, y);
 }
 
 Var RnnSeq2Seq::decode(Pass& pass, const Tokens& target, const Encoded& encoded, const Tokens& source) const {
@@ -254,7 +258,7 @@ nn::State RnnSeq2Seq::begin(Pass& pass, const Tokens& source) const {
   const Encoded encoded = encode(pass, source);
   nn::State state;
   const int64_t B = source.ids.shape(0), S = source.ids.shape(1);
-  if (encoded.keys) state.cross.push_back({encoded.keys.value(), encoded.states.value(), S});
+  if (encoded.keys) state.cross.push_back(nn::KvCache::of(encoded.keys.value(), encoded.states.value()));
   state.source_lengths.assign(source.lengths.begin(), source.lengths.end());
   if (source.lengths.empty()) state.source_lengths.assign(static_cast<size_t>(B), S);
   for (const RecurrentStates& one : encoded.begin) {
@@ -272,21 +276,21 @@ Var RnnSeq2Seq::step(Pass& pass, const Tensor& ids, nn::State& state) const {
     fail("the state has " + std::to_string(state.hidden.size()) + " tensors, expected " +
          std::to_string(kinds * layers) + ", as begin gives them");
   }
-  check_length(state.length + ids.shape(1));
+  check_length(state.length() + ids.shape(1));
   Encoded encoded;
-  if (!state.cross.empty()) encoded = {state.cross[0].v, state.cross[0].k, {}};
+  if (!state.cross.empty()) encoded = {state.cross[0].values(), state.cross[0].keys(), {}};
   LayerStates states;
   for (size_t i = 0; i < layers; ++i) {
     states.push_back({state.hidden[kinds * i], {}});
     if (kinds == 2) states.back().c = state.hidden[kinds * i + 1];
   }
-  const nn::AttentionCall call{AttentionRole::cross, kernels::Lengths{state.source_lengths}, state.length};
+  const nn::AttentionCall call{AttentionRole::cross, kernels::Lengths{state.source_lengths}, state.length()};
   Var logits = run(pass, ids, encoded, call, states);
   for (size_t i = 0; i < layers; ++i) {
     state.hidden[kinds * i] = states[i].h.value();
     if (kinds == 2) state.hidden[kinds * i + 1] = states[i].c.value();
   }
-  state.length += ids.shape(1);
+  state.advance(ids.shape(0), ids.shape(1));
   return logits;
 }
 

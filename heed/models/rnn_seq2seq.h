@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A recurrent decoder and its encoder, from one fixed vector (Sutskever et al. 2014) to attention in its first forms
 // (Bahdanau et al. 2015, Luong et al. 2015).
@@ -6,19 +7,20 @@
 //            self_attentive  blocks whose states attend to each other (attentive_blocks.h); the decoder gets
 //                            tanh(W [h ; c] + b) of the last one, as wide as its own states
 //
-// The decoder begins from the encoder's last states, from the mean of all, or from a learned view of all. The last ones
+// The decoder begins from the encoder's last states, from the mean of all, or from attention with a learned query to
+// all. The last ones
 // of a recurrent encoder are those that each of its layers ends with, in each direction, or (top) that its last layer
 // ends with, for all layers of the decoder; a self-attentive one has one for all, that of a row's last token. They go
 // into the decoder as they are, or through a bridge: W h + b, or tanh(W h + b), of each layer's own. A bridge is needed
 // where the encoder's states are not as wide as the decoder's.
 //
-//   query: none      the first state is all the decoder knows of the source
-//          previous  the state before a token looks at the source, and its context goes into the cell with the token
-//          current   the state after a token looks at the source; a whole sequence at once, unless input_feeding puts
-//                    what the state before has found into the cell as well: its context, or the attentional vector
-//                    tanh(W [h ; c] + b) that is read out of it, as Luong et al. do
+//   query: none      no attention: the decoder knows the source by its first state alone
+//          previous  the state before a token is the query, and its context is fed to the cell beside the token
+//          current   the state after a token is the query; a whole sequence at once, unless input_feeding also feeds
+//                    the cell the context of the state before, or the attentional vector tanh(W [h ; c] + b) of both,
+//                    as Luong et al. do
 //
-// Before the first token it is the first state that has looked; Luong et al. feed zeros there.
+// At the first token, what is fed is computed from the first state; Luong et al. feed zeros there.
 //
 //   RnnSeq2Seq model({.vocabulary = V, .width = 256, .query = Query::previous}, rng);
 //   const Var logits = model.decode(pass, target, model.encode(pass, source), source);
@@ -30,8 +32,8 @@
 #include "heed/base/export.h"
 #include "heed/models/attentive_blocks.h"
 #include "heed/models/tokens.h"
-#include "heed/nn/alignment.h"
 #include "heed/nn/recurrent.h"
+#include "heed/nn/single_head_attention.h"
 #include "heed/nn/state.h"
 
 namespace heed::models {
@@ -75,7 +77,7 @@ struct RnnSeq2SeqOptions {
   AttentiveBlocksOptions self_attentive{};  // of such an encoder
   nn::Cell cell{nn::Cell::gru};             // of the decoder and of a recurrent encoder
   int64_t width{256};                       // of embeddings, of the encoder's states, and of the decoder's
-  int64_t layers{1};  // of the decoder, the last is the one that looks, and of a recurrent encoder
+  int64_t layers{1};  // of the decoder, whose last layer has the attention, and of a recurrent encoder
   // Widths and layers of the parts, where they differ; 0: width and layers.
   int64_t embedding_width{0}, source_embedding_width{0};
   int64_t encoder_width{0}, encoder_layers{0};
@@ -87,42 +89,42 @@ struct RnnSeq2SeqOptions {
   Query query{Query::previous};
   nn::Score score{nn::Score::additive};
   bool input_feeding{false};  // of query: current; previous always feeds its context
-  Feed feed{Feed::context};   // of input_feeding; attentional: what is read out, where that is of both
+  Feed feed{Feed::context};   // of input_feeding; attentional: the readout's vector, with readout both
   Readout readout{Readout::both};
   bool tied{false};  // the output projection is the target's table of embeddings
   float dropout{0.1f};
   int64_t max_length{1024};  // of a source or target
 
   static void describe(RnnSeq2SeqOptions& o, auto&& field) {
-    field("vocabulary", o.vocabulary, "tokens of the target", Range::at_least(0));
+    field("vocabulary", o.vocabulary, "tokens of the target", Range::within(0, kMaxTokens));
     field("source_vocabulary", o.source_vocabulary, "tokens of the source; 0: shared with the target",
-          Range::at_least(0));
+          Range::within(0, kMaxTokens));
     field("encoder", o.encoder, "recurrent, or blocks whose states attend to each other");
     if (o.encoder == Encoder::self_attentive) {
       field("self_attentive", o.self_attentive, "options of an encoder whose states attend to each other");
     }
     field("cell", o.cell, "rnn, gru or lstm: of the decoder and of a recurrent encoder");
-    field("width", o.width, "of embeddings and states", Range::at_least(1));
-    field("layers", o.layers, "of the decoder and of a recurrent encoder", Range::at_least(1));
-    field("embedding_width", o.embedding_width, "of the target's embeddings; 0: width", Range::at_least(0));
+    field("width", o.width, "of embeddings and states", Range::within(1, kMaxWidth));
+    field("layers", o.layers, "of the decoder and of a recurrent encoder", Range::within(1, kMaxLayers));
+    field("embedding_width", o.embedding_width, "of the target's embeddings; 0: width", Range::within(0, kMaxWidth));
     field("source_embedding_width", o.source_embedding_width, "of the source's embeddings; 0: width",
-          Range::at_least(0));
-    field("encoder_width", o.encoder_width, "of the encoder's states; 0: width", Range::at_least(0));
-    field("encoder_layers", o.encoder_layers, "of a recurrent encoder; 0: layers", Range::at_least(0));
-    field("decoder_width", o.decoder_width, "of the decoder's states; 0: width", Range::at_least(0));
-    field("decoder_layers", o.decoder_layers, "of the decoder; 0: layers", Range::at_least(0));
+          Range::within(0, kMaxWidth));
+    field("encoder_width", o.encoder_width, "of the encoder's states; 0: width", Range::within(0, kMaxWidth));
+    field("encoder_layers", o.encoder_layers, "of a recurrent encoder; 0: layers", Range::within(0, kMaxLayers));
+    field("decoder_width", o.decoder_width, "of the decoder's states; 0: width", Range::within(0, kMaxWidth));
+    field("decoder_layers", o.decoder_layers, "of the decoder; 0: layers", Range::within(0, kMaxLayers));
     field("embedding_scale", o.embedding_scale, "factor of embeddings; 0: the root of their width");
     field("bidirectional", o.bidirectional, "the encoder's recurrent layers read in both directions");
     field("first_state", o.first_state, "what the decoder begins from");
     field("bridge", o.bridge, "between the encoder's states and the decoder's first ones");
-    field("query", o.query, "which state looks at the source; none: a fixed context");
+    field("query", o.query, "which state attends to the source; none: no attention");
     field("score", o.score, "of attention");
-    field("input_feeding", o.input_feeding, "what a state has found goes into the next cell, for query current");
-    if (o.input_feeding) field("feed", o.feed, "what goes there: the context, or what is read out of both");
+    field("input_feeding", o.input_feeding, "a state's context is fed to the next cell, for query current");
+    if (o.input_feeding) field("feed", o.feed, "what is fed: the context, or the attentional vector");
     field("readout", o.readout, "what the next token is predicted from");
     field("tied", o.tied, "output projection and embeddings are one matrix");
     field("dropout", o.dropout, "of embeddings, between layers, and of what is read out", Range::from_below(0, 1));
-    field("max_length", o.max_length, "of a source or target", Range::at_least(1));
+    field("max_length", o.max_length, "of a source or target", Range::within(1, kMaxPositions));
   }
 };
 
@@ -132,13 +134,13 @@ class HEED_API RnnSeq2Seq {
 
   const RnnSeq2SeqOptions& options() const { return options_; }
 
-  // What the decoder gets of a source.
+  // An encoded source: what the decoder attends to, and what it begins from.
   struct Encoded {
-    Var states{}, keys{};     // [B,S,encoder width]; keys: what scores read of them, where there is attention
+    Var states{}, keys{};     // [B,S,encoder width]; keys: of attention, empty without it
     nn::LayerStates begin{};  // of each layer of the decoder
   };
   Encoded encode(nn::Pass&, const Tokens& source) const;
-  // Logits [B,T,V]: row t is what comes after target tokens 0 to t.
+  // Teacher forcing: logits [B,T,V], row t of the token after target tokens 0 to t.
   Var decode(nn::Pass&, const Tokens& target, const Encoded&, const Tokens& source) const;
 
   // Token by token: begin() once, then step() with the newest tokens [B,n] gives logits [B,n,V]. Inference.
@@ -178,13 +180,13 @@ class HEED_API RnnSeq2Seq {
   nn::Embedding embedding_, source_embedding_;
   nn::Recurrent encoder_;
   AttentiveBlocks attentive_;  // in its place
-  nn::Linear attentive_out_;   // [h ; c] as wide as the encoder's states are to be
+  nn::Linear attentive_out_;   // projects [h ; c] to the width of the encoder's states
   nn::Embedding first_query_;  // [1,width], of a learned first state
   nn::Attention first_look_;
   std::vector<nn::Linear> first_h_, first_c_;  // of a learned first state or a bridge: one a layer of the decoder
   nn::Recurrent decoder_;                      // the layers below the last
   nn::RecurrentDirection top_;
-  nn::Alignment cross_;
+  nn::SingleHeadAttention cross_;
   nn::Linear readout_, output_;
 };
 

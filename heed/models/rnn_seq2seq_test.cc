@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/models/rnn_seq2seq.h"
 
 #include <gtest/gtest.h>
@@ -14,11 +15,11 @@
 namespace heed::models {
 namespace {
 
-using heed::testing::error_of;
+using heed::testing::error_of, heed::testing::seeded;
 using testing::Batch, testing::columns_of, testing::deviation, testing::label, testing::Machine, testing::name_of,
     testing::row_of, testing::run, testing::same_bits;
 
-// That follow each other there and back, through the longest way: each token of source and target, each layer, with
+// That follow each other forward and backward, on the longest path: each token of source and target, each layer, with
 // sums over inputs and states (8), gates (16), keys (4) and scores (4); the readout and the output.
 double additions_of(const RnnSeq2SeqOptions& o, int64_t S, int64_t T) {
   const int64_t layers = std::max({o.layers, o.encoder_layers, o.decoder_layers});
@@ -33,7 +34,7 @@ class RnnSeq2SeqVariant : public ::testing::TestWithParam<RnnSeq2SeqOptions> {
  protected:
   Machine machine;
   nn::Pass pass = machine.pass();
-  Rng rng{21};
+  Rng rng{seeded(21)};
   RnnSeq2Seq model{GetParam(), rng};
   ParameterStore store{model};
   void SetUp() override { testing::scatter(store, 21); }
@@ -46,14 +47,14 @@ void RnnSeq2SeqVariant::expect_exact_gradients() {
   const RnnSeq2SeqOptions options = GetParam();
   const Batch batch(options, 2, 4, 3, rng);
   const auto make = [&] {
-    Rng weights(12);
+    Rng weights(seeded(12));
     return RnnSeq2Seq(options, weights);
   };
   const auto use = [&](const RnnSeq2Seq& made, nn::Pass& run_pass, std::span<const Var>) {
     return run(made, run_pass, batch);
   };
   const double additions = additions_of(options, 4, 3);
-  testing::check_layer(make, {}, use, {.training = true, .additions = additions, .seed = 13});
+  testing::check_layer(make, {}, use, {.training = true, .additions = additions, .seed = seeded(13)});
 }
 
 void RnnSeq2SeqVariant::expect_steps_like_the_whole() {
@@ -67,7 +68,7 @@ void RnnSeq2SeqVariant::expect_steps_like_the_whole() {
       EXPECT_LE(deviation(row_of(logits, t - begin), row_of(whole, t)), 1e-5) << "token " << t;
     }
   }
-  EXPECT_EQ(state.length, T);
+  EXPECT_EQ(state.length(), T);
 }
 
 TEST_P(RnnSeq2SeqVariant, HasExactGradients) { expect_exact_gradients(); }
@@ -181,7 +182,7 @@ struct RecurrentListener : nn::Observer {
   }
 };
 
-// The names are those of parameters: the encoder's layers, then those of the decoder, the last of which looks.
+// The names are those of parameters: the encoder's layers, then those of the decoder, the last of which has attention.
 TEST_P(RnnSeq2SeqVariant, TellsOfEachRecurrentLayer) {
   const RnnSeq2SeqOptions& o = GetParam();
   std::vector<std::string> encoder, decoder;
@@ -249,7 +250,7 @@ TEST_P(RnnSeq2SeqVariant, EachAttentionCanBeSwitchedOff) {
 }
 
 void RnnSeq2SeqVariant::expect_the_same_from_a_folder() {
-  const auto made = make_model(GetParam(), 5);
+  const auto made = make_model(GetParam(), seeded(5));
   const auto loaded = testing::saved_and_loaded(*made);
   EXPECT_EQ(loaded->task(), Task::translate);
   const Batch batch(GetParam(), 2, 4, 3, rng);
@@ -289,14 +290,14 @@ TEST(RnnSeq2Seq, HasTheShapesOfItsParts) {
   EXPECT_EQ(shape("output.weight"), "[7, 4]");
 }
 
-// What the dot model looks with is parameter-free attention: queries are the decoder's states, keys and values the
+// The dot model has parameter-free attention: queries are the decoder's states, keys and values the
 // encoder's, and the scale is 1.
 TEST(RnnSeq2Seq, DotAttentionIsParameterFreeAttention) {
   Machine machine;
   nn::Pass pass = machine.pass();
-  Rng rng(3);
+  Rng rng(seeded(3));
   constexpr int64_t W = 6;
-  nn::Alignment alignment(nn::Score::dot, "decoder.cross", W, W, rng);
+  nn::SingleHeadAttention alignment(nn::Score::dot, "decoder.cross", W, W, rng);
   const nn::Attention free({.width = W, .score = nn::Score::dot, .projections = false}, "free", rng);
   const Var states = nn::normal({2, 5, W}, 1, rng), source = nn::normal({2, 7, W}, 1, rng);
   const std::vector<int64_t> lengths{7, 4};
@@ -326,7 +327,7 @@ TEST(RnnSeq2Seq, HasTheSameBitsOnAnyNumberOfThreads) {
   wide[3].query = Query::current, wide[3].input_feeding = true, wide[3].feed = Feed::attentional;
   for (const RnnSeq2SeqOptions& o : wide) {
     SCOPED_TRACE(name_of(o));
-    Rng rng(4);
+    Rng rng(seeded(4));
     RnnSeq2Seq model(o, rng);
     const ParameterStore store(model);
     const Batch batch(o, 20, 12, 11, rng);
@@ -344,11 +345,11 @@ TEST(RnnSeq2Seq, HasTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-// Made again of its parts, with the same parameters.
+// Composed again of its layers, with the same parameters.
 TEST(RnnSeq2Seq, ASelfAttentiveEncoderIsTheBlocksAndAProjection) {
   Machine machine;
   nn::Pass pass = machine.pass();
-  Rng rng(5);
+  Rng rng(seeded(5));
   RnnSeq2SeqOptions o{.vocabulary = 7, .encoder = Encoder::self_attentive, .width = 4};
   o.self_attentive = {.base = BaseLayer::linear, .blocks = 2, .score = nn::Score::bilinear};
   RnnSeq2Seq model(o, rng);
@@ -370,11 +371,11 @@ TEST(RnnSeq2Seq, ASelfAttentiveEncoderIsTheBlocksAndAProjection) {
   }
 }
 
-// Luong's decoder, token by token: what is read out after a token, without the output layer, stands beside the next.
+// Luong's decoder, token by token: the readout after a token, before the output layer, is fed beside the next token.
 TEST(RnnSeq2Seq, WhatIsReadOutIsWhatIsFed) {
   Machine machine;
   nn::Pass pass = machine.pass();
-  Rng rng(6);
+  Rng rng(seeded(6));
   constexpr int64_t W = 4, T = 5;
   RnnSeq2SeqOptions o{.vocabulary = 7, .width = W, .query = Query::current, .score = nn::Score::dot};
   o.input_feeding = true, o.feed = Feed::attentional;
@@ -387,7 +388,7 @@ TEST(RnnSeq2Seq, WhatIsReadOutIsWhatIsFed) {
   const auto value = [&](const std::string& name) { return Var(store.find(name)->value); };
   const RnnSeq2Seq::Encoded encoded = model.encode(pass, batch.source);
   const nn::AttentionCall call{nn::AttentionRole::cross, lengths_mask(batch.source)};
-  const nn::Alignment cross(nn::Score::dot, "decoder.cross", W, W, rng);
+  const nn::SingleHeadAttention cross(nn::Score::dot, "decoder.cross", W, W, rng);
   const auto read_out = [&](const Var& h) {
     const Var looking = ops::reshape(pass, h, {2, 1, W});
     const Var both[] = {h, ops::reshape(pass, cross(pass, looking, encoded.keys, encoded.states, call), {2, W})};
@@ -417,7 +418,7 @@ TEST(RnnSeq2Seq, AConfigHasTheOptionsOfItsEncoderAlone) {
   RnnSeq2SeqOptions back;
   io::from_json(io::to_json(o), back, "config.json");
   EXPECT_EQ(back.self_attentive.base, BaseLayer::conv1d);
-  // Folders from before there was a choice have no word of it.
+  // Folders of older versions do not have this option.
   back = {};
   io::from_json(R"({"vocabulary": 7, "cell": "lstm", "bidirectional": true})", back, "config.json");
   EXPECT_EQ(back.encoder, Encoder::recurrent);
@@ -431,7 +432,7 @@ TEST(RnnSeq2Seq, SaysWhatDoesNotFit) {
   const auto made = [](const auto& change) {
     RnnSeq2SeqOptions o{.vocabulary = 5, .width = 4};
     change(o);
-    Rng rng(1);
+    Rng rng(seeded(1));
     return error_of([&] { RnnSeq2Seq(o, rng); });
   };
   EXPECT_EQ(made([](auto&) {}), "no error");
@@ -469,14 +470,14 @@ TEST(RnnSeq2Seq, SaysWhatDoesNotFit) {
   EXPECT_EQ(made([](auto& o) { o.decoder_width = 6, o.bridge = Bridge::tanh, o.score = nn::Score::dot; }),
             "attention 'decoder.cross': source_width is 4, expected 6 for a dot product with the queries");
   EXPECT_EQ(made([](auto& o) { o.encoder = Encoder::self_attentive, o.self_attentive.blocks = 0; }),
-            "rnn_seq2seq: self_attentive.blocks is 0, expected an integer >= 1");
+            "rnn_seq2seq: self_attentive.blocks is 0, expected an integer in [1, 1000]");
   EXPECT_EQ(made([](auto& o) {
               o.encoder = Encoder::self_attentive, o.self_attentive = {.base = BaseLayer::conv1d, .taps = 4};
             }),
             "conv1d: taps is 4, expected an odd number");
   Machine machine;
   nn::Pass pass = machine.pass();
-  Rng rng(1);
+  Rng rng(seeded(1));
   const RnnSeq2Seq model({.vocabulary = 5, .width = 4, .max_length = 3}, rng);
   EXPECT_EQ(error_of([&] {
               model.encode(pass, {Tensor::zeros({2, 3})});

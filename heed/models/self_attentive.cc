@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/models/self_attentive.h"
 
 #include "heed/base/error.h"
+#include "heed/nn/pooling.h"
 
 namespace heed::models {
 namespace {
@@ -42,7 +44,7 @@ Var SelfAttentive::states(Pass& pass, const Tokens& source) const {
 Var SelfAttentive::logits(Pass& pass, const Tokens& source) const {
   const Var x = states(pass, source);
   if (options_.head == SelfAttentiveHead::tags) return output_(pass, x);
-  const Var mean = nn::mean_of_tokens(pass, x, source.lengths);
+  const Var mean = nn::mean_pool(pass, x, source.lengths);
   return ops::reshape(pass, output_(pass, mean), {x.shape(0), 1, options_.outputs});
 }
 

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Layers whose states attend to each other: embeddings, then blocks that pass [h ; c] on (attentive_blocks.h), and a
-// head: a tag for each token, or a class for the whole. The same blocks as an encoder are rnn_seq2seq's.
+// Taggers and classifiers with self-attention over hidden states: embeddings, then blocks that pass [h ; c] on
+// (attentive_blocks.h), and a head: a tag for each token, or a class for the whole. As an encoder, the same blocks are
+// part of rnn_seq2seq.h.
 //
 //   SelfAttentive tagger({.vocabulary = V, .outputs = tags, .layers = {.base = BaseLayer::lstm}}, rng);
 //   const Var logits = tagger.logits(pass, source);
@@ -11,6 +13,7 @@
 
 namespace heed::models {
 
+// What the output layer predicts.
 enum class SelfAttentiveHead : uint8_t { tags, classes };
 
 constexpr auto enum_names(SelfAttentiveHead) {
@@ -29,14 +32,14 @@ struct SelfAttentiveOptions {
   int64_t max_length{1024};  // of a row
 
   static void describe(SelfAttentiveOptions& o, auto&& field) {
-    field("vocabulary", o.vocabulary, "tokens of the source", Range::at_least(0));
-    field("outputs", o.outputs, "tags, or classes", Range::at_least(0));
+    field("vocabulary", o.vocabulary, "tokens of the source", Range::within(0, kMaxTokens));
+    field("outputs", o.outputs, "tags, or classes", Range::within(0, kMaxTokens));
     field("head", o.head, "tags: one for each token; classes: one for the whole");
     AttentiveBlocksOptions::describe(o.layers, field);
-    field("width", o.width, "of embeddings and states", Range::at_least(1));
+    field("width", o.width, "of embeddings and states", Range::within(1, kMaxWidth));
     field("bidirectional", o.bidirectional, "a recurrent base layer reads in both directions");
     field("dropout", o.dropout, "of embeddings and of each block's result", Range::from_below(0, 1));
-    field("max_length", o.max_length, "of a row", Range::at_least(1));
+    field("max_length", o.max_length, "of a row", Range::within(1, kMaxPositions));
   }
 };
 
@@ -47,7 +50,7 @@ class HEED_API SelfAttentive {
   const SelfAttentiveOptions& options() const { return options_; }
   // [B,S,tags], or [B,1,classes].
   Var logits(nn::Pass&, const Tokens& source) const;
-  // The last block's [B,S,width], which those are made of.
+  // The last block's output [B,S,width], which the logits are computed from.
   Var states(nn::Pass&, const Tokens& source) const;
 
   void visit(auto&& each) { each("embedding", embedding_), each("blocks", blocks_.blocks), each("output", output_); }

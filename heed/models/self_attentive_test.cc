@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/models/self_attentive.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 namespace heed::models {
 namespace {
 
-using heed::testing::error_of;
+using heed::testing::error_of, heed::testing::seeded;
 using testing::deviation, testing::label, testing::Machine, testing::name_of, testing::same_bits, testing::Source;
 
 // Of each token and block: sums over inputs (8), states (4), gates (16), scores (8) and keys (4). Scores without a
@@ -25,7 +26,7 @@ class SelfAttentiveVariant : public ::testing::TestWithParam<SelfAttentiveOption
  protected:
   Machine machine;
   nn::Pass pass = machine.pass();
-  Rng rng{31};
+  Rng rng{seeded(31)};
   SelfAttentive model{GetParam(), rng};
   ParameterStore store{model};
   void SetUp() override { testing::scatter(store, 31); }
@@ -35,14 +36,14 @@ TEST_P(SelfAttentiveVariant, HasExactGradients) {
   const SelfAttentiveOptions options = GetParam();
   const Source batch(options, 2, 4, rng);
   const auto make = [&] {
-    Rng weights(12);
+    Rng weights(seeded(12));
     return SelfAttentive(options, weights);
   };
   const auto use = [&](const SelfAttentive& made, nn::Pass& run_pass, std::span<const Var>) {
     return made.logits(run_pass, batch.source);
   };
   const double additions = additions_of(options, 4);
-  testing::check_layer(make, {}, use, {.training = true, .additions = additions, .seed = 13});
+  testing::check_layer(make, {}, use, {.training = true, .additions = additions, .seed = seeded(13)});
 }
 
 TEST_P(SelfAttentiveVariant, WhatStandsInPaddingDoesNotMatter) {
@@ -113,7 +114,7 @@ TEST_P(SelfAttentiveVariant, TellsOfEachRecurrentLayer) {
 }
 
 TEST_P(SelfAttentiveVariant, ComesBackFromItsFolder) {
-  const auto made = make_model(GetParam(), 5);
+  const auto made = make_model(GetParam(), seeded(5));
   const auto loaded = testing::saved_and_loaded(*made);
   EXPECT_EQ(loaded->task(), GetParam().head == SelfAttentiveHead::tags ? Task::tag : Task::classify);
   const Source batch(GetParam(), 2, 4, rng);
@@ -127,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(All, SelfAttentiveVariant, ::testing::ValuesIn(testing:
 
 // With no base layer and the dot score, c is softmax(x x^T) x of the embeddings: parameter-free self-attention.
 TEST(SelfAttentive, WithoutABaseLayerIsParameterFree) {
-  Rng rng(2);
+  Rng rng(seeded(2));
   SelfAttentive model(
       {.vocabulary = 7, .outputs = 2, .layers = {.base = BaseLayer::none, .score = nn::Score::dot}, .width = 4}, rng);
   const ParameterStore store(model);
@@ -139,7 +140,7 @@ TEST(SelfAttentive, SaysWhatDoesNotFit) {
   const auto made = [](const auto& change) {
     SelfAttentiveOptions o{.vocabulary = 5, .outputs = 3, .width = 4};
     change(o);
-    Rng rng(1);
+    Rng rng(seeded(1));
     return error_of([&] { SelfAttentive(o, rng); });
   };
   EXPECT_EQ(made([](auto&) {}), "no error");

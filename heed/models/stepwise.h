@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Stepwise: what a search needs of a model, and nothing else: to begin with a source, to go on by tokens, and how far.
-// A model of one's own that has these three functions can be searched without being a Model.
+// Stepwise: the interface that beam search and sampling need of a model: begin with a source, one step per token, and a
+// maximum length. A model of one's own with these three functions can be searched without being a Model.
 #include <cstdint>
 
 #include "heed/autograd/tape.h"
@@ -15,9 +16,9 @@ class HEED_API Stepwise {
  public:
   virtual ~Stepwise() = default;
 
-  // What is known before the first token: of the source, which a language model has none of. Inference.
+  // The state before the first token, with the source encoded; a language model has none. Inference.
   virtual nn::State begin(nn::Pass&, const Tokens& source) const = 0;
-  // Logits [B,n,V] of what comes after each of the newest tokens [B,n], which go into the state.
+  // Logits [B,n,V] of the token after each of the newest tokens [B,n], which are appended to the state.
   virtual Var step(nn::Pass&, const Tensor& ids, nn::State&) const = 0;
   // The longest source or target it can take.
   virtual int64_t max_length() const = 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the tests of models share: shrunken Transformers, and batches for any model.
 #include <string>
@@ -119,7 +120,7 @@ struct Batch {
   std::vector<int64_t> source_lengths, target_lengths;
 };
 
-// What the model gives for a batch: logits, or the states of an encoder alone.
+// The model's output for a batch: logits, or the states of an encoder alone.
 inline Var run(const Transformer& model, nn::Pass& pass, const Batch& batch) {
   const TransformerKind kind = model.options().kind;
   if (model.options().outputs > 0) return model.tag(pass, batch.source);
@@ -153,7 +154,7 @@ inline Tensor with_padding(const Tensor& ids, int64_t more) {
   return wider;
 }
 
-// The same model by way of its two files.
+// The same model, saved to its two files and loaded again.
 inline std::unique_ptr<Model> saved_and_loaded(const Model& model) {
   const heed::testing::TemporaryFolder folder;
   io::write_config(folder.file("config"), model.options());

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What models are given: token ids, how many of each row are real, and what type each token is of.
+// The input of models: padded token ids, the length of each row, and the type of each token.
 #include <span>
 #include <string>
 
@@ -9,14 +10,14 @@
 
 namespace heed::models {
 
-// Token ids [B,S] and how many of each row are real; lengths are borrowed until the tape has gone back.
+// Token ids [B,S] and how many of each row are not padding; lengths are borrowed until the backward pass is done.
 struct Tokens {
   Tensor ids{};
   std::span<const int64_t> lengths{};  // empty: all of them
   Tensor types{};                      // [B,S], for models with token types (BERT's segments); empty: all 0
 };
 
-// The real ones are seen, the others not.
+// The mask that hides padding.
 inline kernels::Mask lengths_mask(const Tokens& tokens) {
   return tokens.lengths.empty() ? kernels::Mask() : kernels::Mask(kernels::Lengths{tokens.lengths});
 }

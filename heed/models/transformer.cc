@@ -1,4 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/models/transformer.h"
+
+#include <algorithm>
 
 #include "heed/base/error.h"
 
@@ -35,7 +38,16 @@ nn::AttentionOptions attention_options(const TransformerOptions& o, bool cross) 
   return a;
 }
 
-nn::Norm norm_of(const TransformerOptions& o) { return nn::Norm(o.width, o.norm_kind(), o.norm_eps); }
+nn::Norm norm_of(const TransformerOptions& o, nn::Init init) {
+  return nn::Norm(o.width, init, o.norm_kind(), o.norm_eps);
+}
+
+// Of the first positions, as many as fit into 4 MB; those of others are computed when they are used.
+Tensor kept_sinusoids(const TransformerOptions& o) {
+  constexpr int64_t kKept = int64_t{1} << 20;
+  return nn::sinusoids(std::min(o.max_length, kKept / o.width), o.width,
+                       {.layout = o.sinusoid_layout, .first_position = o.first_position});
+}
 
 void check_types(const Tokens& tokens, int64_t token_types) {
   if (!tokens.types) return;
@@ -59,11 +71,11 @@ TransformerLayer::TransformerLayer(const TransformerOptions& o, const std::strin
                    init),
       norm_place(o.norm),
       dropout(o.dropout) {
-  norm_self = norm_of(o);
-  norm_feed_forward = norm_of(o);
+  norm_self = norm_of(o, init);
+  norm_feed_forward = norm_of(o, init);
   if (!with_cross) return;
   cross = nn::Attention(attention_options(o, true), path + ".cross", init);
-  norm_cross = norm_of(o);
+  norm_cross = norm_of(o, init);
 }
 
 template <class Part>
@@ -99,6 +111,7 @@ Transformer::Transformer(const TransformerOptions& o, nn::Init init) : options_(
   const bool encodes = o.kind != TransformerKind::decoder, decodes = o.kind != TransformerKind::encoder;
   embedding_ = nn::Embedding(o.vocabulary, o.width, init);
   embedding_.factor = o.embedding_factor();
+  embedding_.tied = decodes && o.tied;
   if (encodes && decodes && o.source_vocabulary > 0) {
     source_embedding_ = nn::Embedding(o.source_vocabulary, o.width, init);
     source_embedding_.factor = embedding_.factor;
@@ -108,21 +121,18 @@ Transformer::Transformer(const TransformerOptions& o, nn::Init init) : options_(
     positions_ = nn::Embedding(rows, o.width, init);
     if (encodes && decodes) source_positions_ = nn::Embedding(rows, o.width, init);
   }
-  if (o.positions == Positions::sinusoid) {
-    sinusoids_ =
-        nn::sinusoids(o.max_length, o.width, {.layout = o.sinusoid_layout, .first_position = o.first_position});
-  }
+  if (o.positions == Positions::sinusoid) sinusoids_ = kept_sinusoids(o);
   if (o.token_types > 0) token_types_ = nn::Embedding(o.token_types, o.width, init);
-  if (o.embedding_norm) embedding_norm_ = norm_of(o);
-  if (o.embedding_norm && encodes && decodes) source_embedding_norm_ = norm_of(o);
+  if (o.embedding_norm) embedding_norm_ = norm_of(o, init);
+  if (o.embedding_norm && encodes && decodes) source_embedding_norm_ = norm_of(o, init);
   for (int64_t i = 0; encodes && i < o.encoder_layers; ++i) {
     encoder_.emplace_back(o, "encoder." + std::to_string(i), false, init);
   }
   for (int64_t i = 0; decodes && i < o.decoder_layers; ++i) {
     decoder_.emplace_back(o, "decoder." + std::to_string(i), encodes, init);
   }
-  if (o.norm == NormPlace::before && encodes) encoder_norm_ = norm_of(o);
-  if (o.norm == NormPlace::before && decodes) decoder_norm_ = norm_of(o);
+  if (o.norm == NormPlace::before && encodes) encoder_norm_ = norm_of(o, init);
+  if (o.norm == NormPlace::before && decodes) decoder_norm_ = norm_of(o, init);
   const bool tied = decodes && o.tied;
   const bool output_bias = o.output_bias == OutputBias::always || (o.output_bias == OutputBias::if_untied && !tied);
   if (decodes && !tied) output_ = nn::Linear(o.width, o.vocabulary, init, output_bias);
@@ -130,15 +140,23 @@ Transformer::Transformer(const TransformerOptions& o, nn::Init init) : options_(
   if (tied && output_bias) output_.bias = init.constant({o.vocabulary}, 0);
 }
 
+void Transformer::check_position(int64_t tokens) const {
+  const TransformerOptions& o = options_;
+  if (tokens <= o.max_length || o.positions == Positions::none || o.positions == Positions::alibi) return;
+  fail("a row of " + std::to_string(tokens) + " tokens came, expected at most " + std::to_string(o.max_length) +
+       " (max_length)");
+}
+
 Var Transformer::add_positions(Pass& pass, const Var& x, const nn::Embedding& table, int64_t position) const {
   const TransformerOptions& o = options_;
   const int64_t length = x.shape(1);
-  if (position + length > o.max_length && o.positions != Positions::none && o.positions != Positions::alibi) {
-    fail("a row of " + std::to_string(position + length) + " tokens came, expected at most " +
-         std::to_string(o.max_length) + " (max_length)");
-  }
+  check_position(position + length);
   if (o.positions == Positions::sinusoid) {
-    const Tensor rows = sinusoids_.slice(position, length);
+    const bool kept = position + length <= sinusoids_.shape(0);
+    const Tensor rows =
+        kept ? sinusoids_.slice(position, length)
+             : nn::sinusoids(length, o.width,
+                             {.layout = o.sinusoid_layout, .first_position = o.first_position + position});
     return ops::add_row(pass, x, x.dtype() == rows.dtype() ? rows : rows.converted(x.dtype()));
   }
   if (o.positions != Positions::learned) return x;
@@ -146,7 +164,8 @@ Var Transformer::add_positions(Pass& pass, const Var& x, const nn::Embedding& ta
 }
 
 Var Transformer::embed_source(Pass& pass, const Tokens& source) const {
-  const bool shared = options_.kind == TransformerKind::encoder;  // what there is one of, the encoder has
+  const bool shared =
+      options_.kind == TransformerKind::encoder;  // where there is one of something, it is the encoder's
   const nn::Embedding& table = source_embedding_.weight.value ? source_embedding_ : embedding_;
   Var x = add_positions(pass, table(pass, source.ids), shared ? positions_ : source_positions_, 0);
   if (options_.token_types > 0) {
@@ -161,6 +180,29 @@ Var Transformer::embed_target(Pass& pass, const Tensor& ids, int64_t position) c
   Var x = add_positions(pass, embedding_(pass, ids), positions_, position);
   if (options_.embedding_norm) x = embedding_norm_(pass, x);
   return ops::dropout(pass, x, pass.next_dropout(options_.dropout));
+}
+
+// One token of each row, at a position of its own. Inference.
+Var Transformer::embed_each(Pass& pass, const Tensor& ids, std::span<const int64_t> positions) const {
+  const TransformerOptions& o = options_;
+  const int64_t longest = *std::max_element(positions.begin(), positions.end());
+  if (ids.shape(1) != 1) {
+    fail(std::to_string(ids.shape(1)) + " tokens a row came, expected 1 where rows have different lengths");
+  }
+  Var x = embedding_(pass, ids);
+  const bool learned = o.positions == Positions::learned;
+  check_position(longest + 1);
+  if (learned || o.positions == Positions::sinusoid) {
+    std::vector<int32_t> at;
+    for (const int64_t position : positions) {
+      at.push_back(static_cast<int32_t>(learned ? o.first_position + position : position));
+    }
+    const Tensor rows = Tensor::of(ids.shape(), std::span<const int32_t>(at));
+    const Tensor table = learned ? positions_.weight.value : sinusoids_;
+    const Var place = ops::embedding(pass, table.dtype() == x.dtype() ? table : table.converted(x.dtype()), rows);
+    x = ops::add(pass, x, place);
+  }
+  return options_.embedding_norm ? embedding_norm_(pass, x) : x;
 }
 
 Var Transformer::last_norm(Pass& pass, const Var& x, const nn::Norm& norm) const {
@@ -203,13 +245,12 @@ Var Transformer::decode(Pass& pass, const Tokens& target, const Var& memory, con
 }
 
 Var Transformer::logits(Pass& pass, const Var& states) const {
-  return options_.tied ? ops::linear(pass, states, pass.use(embedding_.weight), pass.use(output_.bias))
-                       : output_(pass, states);
+  return options_.tied ? embedding_.output(pass, states, output_.bias) : output_(pass, states);
 }
 
 nn::State Transformer::begin(Pass& pass, const Tokens& source) const {
   nn::State state;
-  state.self.resize(decoder_.size(), {.dtype = pass.cache_dtype});
+  state.self.assign(decoder_.size(), nn::KvCache(pass.cache_dtype));
   if (options_.kind != TransformerKind::encoder_decoder) return state;
   const Var memory = encode(pass, source);
   for (const TransformerLayer& layer : decoder_) state.cross.push_back(layer.cross.remember(pass, memory));
@@ -229,13 +270,13 @@ Var Transformer::step(Pass& pass, const Tensor& ids, nn::State& state) const {
          " attention layers, expected " + std::to_string(decoder_.size()) + " + " + std::to_string(with_cross) +
          ", as begin gives them");
   }
-  Var x = embed_target(pass, ids, state.length);
-  CachedLayerSource source{nullptr, {AttentionRole::cross, kernels::Lengths{state.source_lengths}, state.length}};
+  Var x = state.has_equal_lengths() ? embed_target(pass, ids, state.length()) : embed_each(pass, ids, state.lengths);
+  CachedLayerSource source{nullptr, {AttentionRole::cross, kernels::Lengths{state.source_lengths}, state.length()}};
   for (size_t i = 0; i < decoder_.size(); ++i) {
     if (with_cross) source.cache = &state.cross[i];
     x = decoder_[i].step(pass, x, state.self[i], source);
   }
-  state.length += ids.shape(1);
+  state.advance(ids.shape(0), ids.shape(1));
   return logits(pass, last_norm(pass, x, decoder_norm_));
 }
 

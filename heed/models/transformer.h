@@ -1,18 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The Transformer: encoder and decoder, encoder alone, or decoder alone; normalisation before or after each part;
-// positions by sines, a learned table, rotation or ALiBi; embeddings tied or not; feed-forward parts gated or not. The
-// options reach the well-known ones: BERT, GPT-2, Marian, Llama (docs/weights.md).
+// The Transformer: encoder and decoder, encoder alone, or decoder alone; normalisation before or after each sublayer;
+// sinusoidal, learned, rotary or ALiBi positions; tied embeddings or not; feed-forward layers gated or not. The options
+// reach the well-known ones: BERT, GPT-2, Marian, Llama (docs/weights.md).
 //
 //   Transformer model({.vocabulary = V, .width = 256}, rng);
 //   ParameterStore parameters(model);
 //   const Var memory = model.encode(pass, source);
 //   const Var logits = model.decode(pass, target, memory, source);
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "heed/base/describe.h"
 #include "heed/base/export.h"
+#include "heed/models/size_limits.h"
 #include "heed/models/tokens.h"
 #include "heed/nn/attention.h"
 #include "heed/nn/layers.h"
@@ -73,17 +76,17 @@ struct HEED_API TransformerOptions {
 
   static void describe(TransformerOptions& o, auto&& field) {
     field("kind", o.kind, "which parts there are");
-    field("vocabulary", o.vocabulary, "tokens of the target", Range::at_least(0));
+    field("vocabulary", o.vocabulary, "tokens of the target", Range::within(0, kMaxTokens));
     field("source_vocabulary", o.source_vocabulary, "tokens of the source; 0: shared with the target",
-          Range::at_least(0));
-    field("width", o.width, "of the states", Range::at_least(1));
-    field("heads", o.heads, "of attention", Range::at_least(1));
-    field("kv_heads", o.kv_heads, "heads of keys and values; 0: as many as heads", Range::at_least(0));
-    field("head_width", o.head_width, "of queries, keys and values; 0: width / heads", Range::at_least(0));
-    field("inner", o.inner, "width inside the feed-forward part", Range::at_least(1));
-    field("encoder_layers", o.encoder_layers, "layers of the encoder", Range::at_least(0));
-    field("decoder_layers", o.decoder_layers, "layers of the decoder", Range::at_least(0));
-    field("max_length", o.max_length, "tokens that positions are known for", Range::at_least(1));
+          Range::within(0, kMaxTokens));
+    field("width", o.width, "of the states", Range::within(1, kMaxWidth));
+    field("heads", o.heads, "of attention", Range::within(1, kMaxHeads));
+    field("kv_heads", o.kv_heads, "heads of keys and values; 0: as many as heads", Range::within(0, kMaxHeads));
+    field("head_width", o.head_width, "of queries, keys and values; 0: width / heads", Range::within(0, kMaxWidth));
+    field("inner", o.inner, "width inside the feed-forward part", Range::within(1, kMaxInner));
+    field("encoder_layers", o.encoder_layers, "layers of the encoder", Range::within(0, kMaxLayers));
+    field("decoder_layers", o.decoder_layers, "layers of the decoder", Range::within(0, kMaxLayers));
+    field("max_length", o.max_length, "tokens that positions are known for", Range::within(1, kMaxPositions));
     field("dropout", o.dropout, "of the parts' results", Range::from_below(0, 1));
     field("attention_dropout", o.attention_dropout, "of attention weights", Range::from_below(0, 1));
     field("norm", o.norm, "normalisation before or after each part");
@@ -91,10 +94,12 @@ struct HEED_API TransformerOptions {
     field("norm_eps", o.norm_eps, "added to the variance in a norm", Range::above(0));
     field("embedding_scale", o.embedding_scale, "factor of token embeddings; 0: the root of the width");
     field("embedding_norm", o.embedding_norm, "a norm after the embeddings");
-    field("token_types", o.token_types, "types of an encoder's tokens, with an embedding each", Range::at_least(0));
-    field("positions", o.positions, "how tokens know where they stand");
+    field("token_types", o.token_types, "types of an encoder's tokens, with an embedding each",
+          Range::within(0, kMaxTokens));
+    field("positions", o.positions, "position encoding");
     field("sinusoid_layout", o.sinusoid_layout, "sines beside cosines, or in the first half");
-    field("first_position", o.first_position, "of the first token, for sinusoid and learned", Range::at_least(0));
+    field("first_position", o.first_position, "of the first token, for sinusoid and learned",
+          Range::within(0, kMaxPositions));
     field("rotary_base", o.rotary_base, "of the angles of rotary", Range::above(0));
     bool gelu = o.activation == nn::Activation::gelu;
     const bool before = gelu;
@@ -106,7 +111,7 @@ struct HEED_API TransformerOptions {
     field("tied", o.tied, "output projection and embeddings are one matrix");
     field("output_bias", o.output_bias, "of the output projection");
     field("outputs", o.outputs, "classes of each token, for an encoder alone; 0: it has states alone",
-          Range::at_least(0));
+          Range::within(0, kMaxTokens));
   }
 
   double embedding_factor() const {
@@ -115,7 +120,7 @@ struct HEED_API TransformerOptions {
   nn::NormKind norm_kind() const { return rms ? nn::NormKind::rms : nn::NormKind::layer; }
 };
 
-// What a decoder's layer looks at beside itself: the encoder's states, or keys and values that were made of them.
+// What a decoder layer's cross-attention attends to: the encoder's states, or a cache of their keys and values.
 struct LayerSource {
   Var memory{};  // [B,S,width]
   nn::AttentionCall call{nn::AttentionRole::cross};
@@ -125,8 +130,8 @@ struct CachedLayerSource {
   nn::AttentionCall call{nn::AttentionRole::cross};
 };
 
-// Self-attention, attention to a source in a decoder, and the feed-forward part. A part's result is added to what went
-// in: x + dropout(part(norm(x))), or norm(x + dropout(part(x))).
+// Self-attention, cross-attention in a decoder, and the feed-forward layer. Each is a residual sublayer:
+// x + dropout(sublayer(norm(x))), or norm(x + dropout(sublayer(x))).
 struct HEED_API TransformerLayer {
   nn::Attention self, cross;  // cross: empty in an encoder
   nn::FeedForward feed_forward;
@@ -163,10 +168,10 @@ class HEED_API Transformer {
   Var encode(nn::Pass&, const Tokens& source) const;
   // Logits [B,S,outputs] of each token of the source, for an encoder alone with outputs.
   Var tag(nn::Pass&, const Tokens& source) const;
-  // Logits [B,T,V]: row t is what comes after target tokens 0 to t. `memory` is what encode gave, empty for a decoder
-  // alone.
+  // Teacher forcing: logits [B,T,V], row t of the token after target tokens 0 to t. `memory` is what encode gave, empty
+  // for a decoder alone.
   Var decode(nn::Pass&, const Tokens& target, const Var& memory, const Tokens& source) const;
-  // The states [B,T,width] that those logits are made of.
+  // The hidden states [B,T,width] that those logits are computed from.
   Var decoder_states(nn::Pass&, const Tokens& target, const Var& memory, const Tokens& source) const;
 
   // Token by token: begin() once, then step() with the newest tokens [B,n] gives logits [B,n,V]. Inference.
@@ -185,6 +190,8 @@ class HEED_API Transformer {
 
  private:
   Var embed_source(nn::Pass&, const Tokens&) const;
+  void check_position(int64_t tokens) const;
+  Var embed_each(nn::Pass&, const Tensor& ids, std::span<const int64_t> positions) const;
   Var embed_target(nn::Pass&, const Tensor& ids, int64_t position) const;
   Var add_positions(nn::Pass&, const Var& x, const nn::Embedding& table, int64_t position) const;
   Var last_norm(nn::Pass&, const Var& x, const nn::Norm&) const;
@@ -193,7 +200,7 @@ class HEED_API Transformer {
   TransformerOptions options_;
   nn::Embedding embedding_, source_embedding_, positions_, source_positions_, token_types_;
   nn::Norm embedding_norm_, source_embedding_norm_;
-  Tensor sinusoids_;  // [max_length, width]
+  Tensor sinusoids_;  // [n, width], of the first n positions: those that are kept
   std::vector<TransformerLayer> encoder_, decoder_;
   nn::Norm encoder_norm_, decoder_norm_;
   nn::Linear output_;  // tied: at most a bias

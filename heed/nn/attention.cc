@@ -1,5 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/nn/attention.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "heed/base/error.h"
@@ -39,8 +42,8 @@ AttentionOptions checked(AttentionOptions o, const std::string& path) {
 
 }  // namespace
 
-void tell_attention(Pass& pass, const std::string& path, const ops::AttentionArguments& a, const Tensor& stats,
-                    const AttentionCall& call) {
+void report_attention(Pass& pass, const std::string& path, const ops::AttentionArguments& a, const Tensor& stats,
+                      const AttentionCall& call) {
   if (!pass.observer) return;
   const kernels::AttentionInputs inputs = ops::attention_inputs(a);
   const kernels::reference::Inputs inputs_f64 = ops::attention_inputs_f64(a);
@@ -68,7 +71,11 @@ Attention::Attention(const AttentionOptions& wanted, std::string name, Init init
     w = init.uniform({o.heads, o.key_width}, std::sqrt(3.0 / static_cast<double>(o.key_width)));
   }
   if (o.alibi) slopes_ = alibi_slopes(o.heads);
-  if (o.rotary) tables_ = ops::RotaryTables::make(o.positions, o.key_width, o.rotary_base);
+  if (o.rotary) {
+    // Of the first positions, as many as fit into 4 MB; those of others are computed when they are used.
+    constexpr int64_t kKept = int64_t{1} << 20;
+    tables_ = ops::RotaryTables::make(std::min(o.positions, kKept / o.key_width), o.key_width, o.rotary_base);
+  }
 }
 
 Var Attention::rotated(Pass& pass, const Var& x, int64_t heads, int64_t position) const {
@@ -78,9 +85,21 @@ Var Attention::rotated(Pass& pass, const Var& x, int64_t heads, int64_t position
     throw Error("attention '" + path + "': a row of " + std::to_string(end) + " tokens came, expected at most " +
                 std::to_string(options.positions) + " (positions)");
   }
-  const ops::RotaryOptions at{.heads = heads, .offset = position};
-  if (x.dtype() == DType::f32) return ops::rotary(pass, x, tables_, at);
-  return ops::rotary(pass, x, ops::RotaryTables::make(end, options.key_width, options.rotary_base, x.dtype()), at);
+  if (x.dtype() == DType::f32 && end <= tables_.cos.shape(0)) {
+    return ops::rotary(pass, x, tables_, {.heads = heads, .offset = position});
+  }
+  const auto own = ops::RotaryTables::make(x.shape(1), options.key_width, options.rotary_base, x.dtype(), position);
+  return ops::rotary(pass, x, own, {.heads = heads});
+}
+
+Var Attention::rotated(Pass& pass, const Var& x, int64_t heads, std::span<const int64_t> positions) const {
+  if (!options.rotary) return x;
+  const Tensor all = Tensor::like(x.value());
+  for (int64_t row = 0; row < x.shape(0); ++row) {
+    const Tensor one = rotated(pass, x.value().slice(row, 1), heads, positions[static_cast<size_t>(row)]).value();
+    std::memcpy(all.slice(row, 1).raw(), one.raw(), one.bytes());
+  }
+  return all;
 }
 
 Var Attention::project_query(Pass& pass, const Var& x, int64_t position) const {
@@ -94,17 +113,37 @@ Attention::KeysValues Attention::project_source(Pass& pass, const Var& source, i
   return {rotated(pass, keys, options.kv_heads, position), options.projections ? v(pass, source) : source};
 }
 
+kernels::AttentionOptions Attention::kernel_options(Pass& pass, const AttentionCall& call) const {
+  kernels::AttentionOptions o;
+  o.mask = call.mask;
+  o.dropout = pass.next_attention_dropout(options.dropout);
+  if (options.score == Score::dot || options.score == Score::bilinear) o.scale = 1;
+  if (options.alibi) o.mask.alibi = kernels::Alibi::offset(call.position, slopes_);
+  return o;
+}
+
+// An observer, and the twin in double, see whole tensors.
+Var Attention::attend(Pass& pass, const Var& query, const KvCache& source, const AttentionCall& call) const {
+  if (pass.observer || query.dtype() != DType::f32) {
+    return attend(pass, query, KeysValues{source.keys(), source.values()}, call);
+  }
+  const Tensor found = ops::attention(pass, {.q = query.value(),
+                                             .k = source.keys_by_heads(options.kv_heads),
+                                             .v = source.values_by_heads(options.kv_heads),
+                                             .heads = options.heads,
+                                             .w = w.value,
+                                             .options = kernel_options(pass, call)});
+  return options.projections ? out(pass, found) : Var(found);
+}
+
 Var Attention::attend(Pass& pass, const Var& query, const KeysValues& source, const AttentionCall& call) const {
   ops::AttentionArguments a{
       .q = query, .k = source.k, .v = source.v, .heads = options.heads, .kv_heads = options.kv_heads};
-  a.options.mask = call.mask;
-  a.options.dropout = pass.next_attention_dropout(options.dropout);
-  if (options.score == Score::dot || options.score == Score::bilinear) a.options.scale = 1;
+  a.options = kernel_options(pass, call);
   if (options.score == Score::additive) a.w = pass.use(w);
-  if (options.alibi) a.options.mask.alibi = kernels::Alibi::offset(call.position, slopes_);
   a.head_gate = pass.head_gate(path, options.heads, query.dtype());
   const ops::AttentionResult result = ops::attention(pass, a);
-  tell_attention(pass, path, a, result.stats, call);
+  report_attention(pass, path, a, result.stats, call);
   return options.projections ? out(pass, result.out) : result.out;
 }
 
@@ -119,12 +158,30 @@ void Attention::check_inference(const Pass& pass) const {
 
 Var Attention::step(Pass& pass, const Var& x, KvCache& cache) const {
   check_inference(pass);
-  const int64_t position = cache.length;
+  const std::span<const int64_t> lengths = cache.lengths();
+  const bool equal = std::adjacent_find(lengths.begin(), lengths.end(), std::not_equal_to<>()) == lengths.end();
+  if (!equal) return step_each(pass, x, cache);
+  const int64_t position = cache.length();
   const KeysValues newest = project_source(pass, x, position);
   cache.append(newest.k.value(), newest.v.value());
-  // The causal mask also hides the room after the rows that are there.
-  return attend(pass, project_query(pass, x, position), {cache.k, cache.v},
+  return attend(pass, project_query(pass, x, position), cache,
                 {AttentionRole::masked, kernels::Causal::offset(position), position});
+}
+
+// A token sees all that came before it in its row. ALiBi's distances are from the longest row's token: that shifts all
+// scores of a row alike, which a softmax does not see.
+Var Attention::step_each(Pass& pass, const Var& x, KvCache& cache) const {
+  if (x.shape(1) != 1) {
+    throw Error("attention '" + path + "': " + std::to_string(x.shape(1)) +
+                " tokens a row came, expected 1 where rows have different lengths");
+  }
+  const std::vector<int64_t> at(cache.lengths().begin(), cache.lengths().end());
+  Var query = options.projections ? q(pass, x) : x;
+  if (options.score == Score::bilinear) query = bilinear(pass, query);
+  const Var key = rotated(pass, options.projections ? k(pass, x) : x, options.kv_heads, at);
+  cache.append(key.value(), (options.projections ? v(pass, x) : x).value());
+  return attend(pass, rotated(pass, query, options.heads, at), cache,
+                {AttentionRole::masked, kernels::Lengths{cache.lengths()}, cache.length() - 1});
 }
 
 KvCache Attention::remember(Pass& pass, const Var& source) const {
@@ -135,7 +192,7 @@ KvCache Attention::remember(Pass& pass, const Var& source) const {
 
 Var Attention::step(Pass& pass, const Var& x, const KvCache& source, const AttentionCall& call) const {
   check_inference(pass);
-  return attend(pass, project_query(pass, x, call.position), {source.k, source.v}, call);
+  return attend(pass, project_query(pass, x, call.position), source, call);
 }
 
 }  // namespace heed::nn

@@ -1,4 +1,5 @@
-// What layers with attention tell an observer, in f32 and in f64.
+// SPDX-License-Identifier: Apache-2.0
+// What an observer is shown of layers with attention, in f32 and in f64.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,21 +10,21 @@
 
 #include "heed/base/testing.h"
 #include "heed/kernels/attention/observe.h"
-#include "heed/nn/alignment.h"
 #include "heed/nn/attention.h"
 #include "heed/nn/attention_weights.h"
 #include "heed/nn/recurrent.h"
+#include "heed/nn/single_head_attention.h"
 #include "heed/nn/testing.h"
 
 namespace heed::nn {
 namespace {
 
-using heed::testing::error_of;
+using heed::testing::error_of, heed::testing::seeded;
 using testing::deviation, testing::for_draws, testing::kUnit, testing::Machine, testing::scatter;
 
 constexpr Score kScores[] = {Score::dot, Score::scaled, Score::bilinear, Score::additive};
 
-// One event, with what an observer makes of it.
+// One event, with the weights and scores that an observer computes from it.
 struct Seen {
   std::string path;
   AttentionRole role;
@@ -86,7 +87,7 @@ class Recorder final : public Observer {
   Machine& machine_;
 };
 
-// A row of weights sums to one, or sees nothing and is zero; and it is what the statistics make of the scores.
+// A row of weights sums to one, or is zero where every key is masked; and statistics and scores give the same weights.
 void expect_weights(const Seen& seen) {
   const double unit = seen.dtype == DType::f64 ? 0x1p-53 : kUnit;
   const std::vector<double> weights = seen.weights.to_doubles(), scores = seen.scores.to_doubles(),
@@ -186,12 +187,12 @@ TEST(AttentionEvent, IsTheSameInDouble) {
   });
 }
 
-// Steps over a cache, whose room beyond its rows is hidden.
+// Steps over a cache, whose unused capacity is masked.
 TEST(AttentionEvent, OfStepsIsTheSameInDouble) {
-  Rng rng(4);
+  Rng rng(seeded(4));
   const Tensor x = normal({3, 2, 1, 8}, 1, rng);
   const std::function<Attention()> make = [] {
-    Rng weights(5);
+    Rng weights(seeded(5));
     return Attention({.width = 8, .heads = 2, .alibi = true}, "decoder.0.self", weights);
   };
   const auto use = [&](const Attention& layer, Pass& pass, DType dtype) {
@@ -204,7 +205,7 @@ TEST(AttentionEvent, OfStepsIsTheSameInDouble) {
 }
 
 struct Decoder {
-  Alignment cross;
+  SingleHeadAttention cross;
   RecurrentDirection cell;
   void visit(auto&& each) { each("cross", cross), each("cell", cell); }
 };
@@ -222,7 +223,8 @@ TEST(AttentionEvent, OfAlignmentsIsTheSameInDouble) {
     const uint64_t seed = rng.next_u64();
     const std::function<Decoder()> make = [&] {
       Rng weights(seed);
-      return Decoder{Alignment(score, "decoder.cross", 4, 4, weights), RecurrentDirection(cell, 8, 4, weights)};
+      return Decoder{SingleHeadAttention(score, "decoder.cross", 4, 4, weights),
+                     RecurrentDirection(cell, 8, 4, weights)};
     };
     const auto use = [&](const Decoder& layer, Pass& pass, DType dtype) {
       const Var in = x.converted(dtype), states = source.converted(dtype);
@@ -241,7 +243,7 @@ TEST(AttentionEvent, OfAlignmentsIsTheSameInDouble) {
 
 TEST(AttentionEvent, SaysWhichHypothesisARowIs) {
   Machine machine;
-  Rng rng(6);
+  Rng rng(seeded(6));
   const Attention layer({.width = 4}, "self", rng);
   Recorder recorder(machine);
   Pass pass = machine.pass();
@@ -263,13 +265,13 @@ TEST(AttentionEvent, SaysWhichHypothesisARowIs) {
 
 TEST(AttentionEvent, OfACacheIn16BitsHasItsWeights) {
   Machine machine;
-  Rng rng(7);
+  Rng rng(seeded(7));
   const Attention layer({.width = 8, .heads = 2}, "self", rng);
   for (const DType dtype : {DType::bf16, DType::f16}) {
     Recorder recorder(machine);
     Pass pass = machine.pass();
     pass.observer = &recorder;
-    KvCache cache{.dtype = dtype};
+    KvCache cache(dtype);
     for (int64_t t = 0; t < 3; ++t) layer.step(pass, normal({2, 1, 8}, 1, rng), cache);
     ASSERT_EQ(recorder.seen.size(), 3u);
     for (const Seen& seen : recorder.seen) expect_weights(seen);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention layers of every kind: gradients in double against central differences, and f32 against double.
 #include <gtest/gtest.h>
 
@@ -63,8 +64,8 @@ TEST_P(AttentionGradient, IsExactForEveryOption) {
     // Half as wide as normal: without a scale, scores are sums of products, and should stay moderate.
     std::vector<Tensor> inputs{normal({B, T, options.width}, 0.5, rng)};
     if (!self) inputs.push_back(normal({B, S, options.source_width}, 0.5, rng));
-    // There and back: four projections, scores and sums over keys; a score's rounding is felt as large as the score is,
-    // which is below ten.
+    // Forward and backward: four projections, scores and sums over keys; a rounding of a score counts as often as the
+    // score is large, which is below ten.
     const double sums = static_cast<double>(2 * (options.width + options.source_width) +
                                             options.heads * (options.key_width + options.value_width) + T + S);
     check_layer(make, inputs, use, {.training = true, .additions = 2 * sums + 20, .seed = seed});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/nn/attention.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@
 namespace heed::nn {
 namespace {
 
-using heed::testing::error_of;
+using heed::testing::error_of, heed::testing::seeded;
 using testing::deviation, testing::kUnit, testing::Machine, testing::scatter;
 
 constexpr Score kScores[] = {Score::dot, Score::scaled, Score::bilinear, Score::additive};
@@ -38,7 +39,7 @@ std::vector<double> self_attention_by_hand(const std::vector<double>& x, size_t 
 
 TEST(Attention, WithoutParametersIsSoftmaxOfXXtTimesX) {
   Machine machine;
-  Rng rng(1);
+  Rng rng(seeded(1));
   constexpr int64_t T = 7, E = 5;
   const Tensor x = normal({1, T, E}, 1, rng);
   Attention layer({.width = E, .score = Score::dot, .projections = false}, "self", rng);
@@ -57,7 +58,7 @@ TEST(Attention, WithoutParametersIsSoftmaxOfXXtTimesX) {
 TEST(Attention, AHeadSeesJustItsSlice) {
   constexpr int64_t H = 3, D = 4, E = H * D, T = 6;
   Machine machine;
-  Rng rng(2);
+  Rng rng(seeded(2));
   const Attention layer({.width = E, .heads = H, .bias = false}, "self", rng);
   for (const Linear* linear : {&layer.q, &layer.k, &layer.v, &layer.out}) {
     linear->weight.value.fill(0);
@@ -73,7 +74,7 @@ TEST(Attention, AHeadSeesJustItsSlice) {
     const Tensor alone = one(pass, slice, slice, {}).value();
     EXPECT_LE(deviation(ops::columns(pass, all, h * D, D).value(), alone), (10 * D + T) * kUnit) << "head " << h;
   }
-  // What stands in the other slices does not matter to it.
+  // The other slices do not matter to it.
   Tensor other = normal({1, T, E}, 3, rng);
   for (int64_t t = 0; t < T; ++t) std::copy_n(x.data<float>() + t * E + D, D, other.data<float>() + t * E + D);
   EXPECT_TRUE(testing::same_bits(ops::columns(pass, layer(pass, other, other, {}), D, D).value(),
@@ -83,7 +84,7 @@ TEST(Attention, AHeadSeesJustItsSlice) {
 TEST(Attention, GroupedHeadsAreHeadsWithTheSameKeys) {
   constexpr int64_t E = 6, D = 2;
   Machine machine;
-  Rng rng(3);
+  Rng rng(seeded(3));
   Attention grouped({.width = E, .heads = 4, .kv_heads = 2, .key_width = D, .value_width = D}, "grouped", rng);
   Attention full({.width = E, .heads = 4, .key_width = D, .value_width = D}, "full", rng);
   scatter(ParameterStore(grouped), 4);
@@ -126,7 +127,7 @@ class Listener : public Observer {
 
 TEST(Observer, IsToldOfEachCall) {
   Machine machine;
-  Rng rng(5);
+  Rng rng(seeded(5));
   Attention layer({.width = 6, .heads = 3, .kv_heads = 1, .key_width = 2, .source_width = 4, .score = Score::dot},
                   "decoder.0.cross", rng);
   Listener listener;
@@ -157,7 +158,7 @@ TEST(Observer, IsToldOfEachCall) {
 TEST(Observer, AGateOfZeroRemovesTheHead) {
   constexpr int64_t H = 4, E = 8, D = 2;
   Machine machine;
-  Rng rng(6);
+  Rng rng(seeded(6));
   Attention layer({.width = E, .heads = H}, "self", rng);
   const ParameterStore store(layer);
   scatter(store, 7);
@@ -171,7 +172,7 @@ TEST(Observer, AGateOfZeroRemovesTheHead) {
   EXPECT_TRUE(listener.told.at(0).gate);
   EXPECT_GT(deviation(without, layer(plain, x, x, {}).value()), 0.01);
 
-  // The same as if the projection of the result did not read that head.
+  // The same as if the output projection did not read that head.
   for (int64_t o = 0; o < E; ++o) std::fill_n(layer.out.weight.value.data<float>() + o * E + 2 * D, D, 0.0f);
   EXPECT_LE(deviation(without, layer(plain, x, x, {}).value()), 2 * E * kUnit);
 }
@@ -179,7 +180,7 @@ TEST(Observer, AGateOfZeroRemovesTheHead) {
 TEST(Attention, WhatStandsInPaddingDoesNotMatter) {
   constexpr int64_t E = 6, S = 5;
   Machine machine;
-  Rng rng(8);
+  Rng rng(seeded(8));
   const std::vector<int64_t> lengths{3, 5};
   for (const Score score : kScores) {
     const Attention layer({.width = E, .heads = 2, .score = score}, "cross", rng);
@@ -192,9 +193,9 @@ TEST(Attention, WhatStandsInPaddingDoesNotMatter) {
   }
 }
 
-// Tokens in runs of any length over the cache, against all of them at once under a causal mask.
+// Tokens in chunks of any length over the cache, against all of them at once under a causal mask.
 TEST(Attention, StepsGiveWhatTheWholeGives) {
-  constexpr int64_t E = 8, T = 70;  // beyond the cache's first room
+  constexpr int64_t E = 8, T = 70;  // beyond the cache's first capacity
   Machine machine;
   testing::for_draws(24, [&](Rng& rng) {
     AttentionOptions options{.width = E, .heads = 4};
@@ -225,14 +226,14 @@ TEST(Attention, StepsGiveWhatTheWholeGives) {
 
 TEST(Attention, LooksAtWhatItRemembersAsAtTheSource) {
   Machine machine;
-  Rng rng(9);
+  Rng rng(seeded(9));
   for (const Score score : kScores) {
     const Attention layer({.width = 8, .heads = 2, .source_width = 6, .score = score, .rotary = true}, "cross", rng);
     const Var source = normal({2, 9, 6}, 1, rng), x = normal({2, 1, 8}, 1, rng);
     const AttentionCall call{.role = AttentionRole::cross, .position = 4};
     Pass pass = machine.pass();
     const KvCache remembered = layer.remember(pass, source);
-    EXPECT_EQ(remembered.length, 9);
+    EXPECT_EQ(remembered.length(), 9);
     EXPECT_TRUE(
         testing::same_bits(layer.step(pass, x, remembered, call).value(), layer(pass, x, source, call).value()));
   }
@@ -281,12 +282,12 @@ Looked look(const std::vector<double>& q, const std::vector<double>& k, const st
 TEST(Attention, StepsOverACacheIn16BitsAreAsNearAsItsRoundingAllows) {
   constexpr int64_t E = 8, T = 40;
   Machine machine;
-  Rng rng(10);
+  Rng rng(seeded(10));
   const Attention layer({.width = E, .projections = false}, "self", rng);
   for (const auto& [dtype, stored] :
        {std::pair{DType::bf16, StoredBound{0x1p-8, 0}}, {DType::f16, {0x1p-11, 0x1p-25}}}) {
     SCOPED_TRACE(name_of(dtype));
-    KvCache cache{.dtype = dtype}, whole;
+    KvCache cache(dtype), whole;
     Pass pass = machine.pass();
     std::vector<double> all;
     double largest = 0;
@@ -302,32 +303,32 @@ TEST(Attention, StepsOverACacheIn16BitsAreAsNearAsItsRoundingAllows) {
         largest = std::max(largest, std::abs(got[i] - plain[i]));
       }
     }
-    EXPECT_EQ(cache.k.dtype(), dtype);
+    EXPECT_EQ(cache.dtype(), dtype);
     EXPECT_GT(largest, stored.unit / 16);  // it was rounded
   }
 }
 
 TEST(Attention, RemembersASourceIn16Bits) {
   Machine machine;
-  Rng rng(11);
+  Rng rng(seeded(11));
   const Attention layer({.width = 8, .heads = 2}, "cross", rng);
   const Var source = normal({2, 9, 8}, 1, rng), x = normal({2, 1, 8}, 1, rng);
   Pass pass = machine.pass();
   const KvCache plain = layer.remember(pass, source);
   pass.cache_dtype = DType::bf16;
   const KvCache stored = layer.remember(pass, source);
-  EXPECT_EQ(stored.k.dtype(), DType::bf16);
-  EXPECT_EQ(stored.length, 9);
-  EXPECT_EQ(stored.k.to_doubles(), plain.k.converted(DType::bf16).to_doubles());
+  EXPECT_EQ(stored.dtype(), DType::bf16);
+  EXPECT_EQ(stored.length(), 9);
+  EXPECT_EQ(stored.keys().to_doubles(), plain.keys().converted(DType::bf16).to_doubles());
   // The bits of what was rounded, in f32.
-  const KvCache widened{stored.k.converted(DType::f32), stored.v.converted(DType::f32), 9};
+  const KvCache widened = KvCache::of(stored.keys().converted(DType::f32), stored.values().converted(DType::f32));
   const AttentionCall call{.role = AttentionRole::cross};
   EXPECT_TRUE(
       testing::same_bits(layer.step(pass, x, stored, call).value(), layer.step(pass, x, widened, call).value()));
 }
 
 TEST(Attention, SaysWhatDoesNotFit) {
-  Rng rng(1);
+  Rng rng(seeded(1));
   const auto made = [&](const AttentionOptions& options) { return error_of([&] { Attention(options, "a", rng); }); };
   EXPECT_EQ(made({}), "attention 'a': width is 0, expected 1 or more");
   EXPECT_EQ(made({.width = 4, .heads = 0}), "attention 'a': heads is 0, expected 1 or more");

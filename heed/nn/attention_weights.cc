@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/nn/attention_weights.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ void check_queries(const AttentionEvent& event, std::span<const int64_t> queries
   }
 }
 
-// The twin knows whole matrices alone.
+// The f64 twin computes all queries or none.
 Tensor all_weights_f64(const AttentionEvent& event) {
   const kernels::reference::Inputs& in = event.inputs_f64;
   const Dims<4>& q = in.q.shape();

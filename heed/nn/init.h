@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Init: where the parameters of a new layer get their first numbers. An Rng draws them; Init::none() leaves them to a
-// file, and then a parameter has a shape and no memory until a ParameterStore lays it out.
+// Init: how the parameters of a new layer are initialised. An Rng draws them; Init::none() leaves them to be loaded
+// from a file: a parameter then has a shape and no memory until a ParameterStore allocates it.
 //
 //   Linear drawn(4, 4, rng);             // an Rng is an Init
 //   Linear empty(4, 4, Init::none());
@@ -16,6 +17,7 @@ namespace heed::nn {
 HEED_API Tensor normal(const Shape&, double deviation, Rng&);
 HEED_API Tensor uniform(const Shape&, double bound, Rng&);
 
+// An Rng, or none.
 class HEED_API Init {
  public:
   Init(Rng& rng) : rng_(&rng) {}  // NOLINT(google-explicit-constructor): a layer takes either

@@ -1,4 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/nn/layers.h"
+
+#include "heed/base/error.h"
 
 namespace heed::nn {
 
@@ -7,12 +10,28 @@ Linear::Linear(int64_t in, int64_t out, Init init, bool with_bias)
   if (with_bias) bias = init.constant({out}, 0);
 }
 
+SharedPacking Linear::packing_of(const Parameter& weight, DType dtype, Parallel& parallel) {
+  if (!weight.value || weight.value.dtype() != DType::f32) return nullptr;
+  return std::make_shared<const kernels::PackedWeight>(weight.value.view<const float, 2>(), dtype, parallel);
+}
+
+Var Linear::project_packed(const Pass& pass, const Var& x, const kernels::PackedWeight& weight, const Parameter& bias,
+                           Activation activation) {
+  if (pass.tape) throw Error("linear: a tape came, expected none: a packed weight is for inference alone");
+  return ops::linear(pass, x.value(), weight, bias.value, activation);
+}
+
 Embedding::Embedding(int64_t vocabulary, int64_t width, Init init)
     : weight(init.normal({vocabulary, width}, 1 / std::sqrt(static_cast<double>(width)))) {}
 
 Norm::Norm(int64_t width, NormKind norm_kind, double epsilon)
     : weight{.value = Tensor::full({width}, 1), .decay = false}, kind(norm_kind), eps(epsilon) {
   if (kind == NormKind::layer) bias = {.value = Tensor::zeros({width}), .decay = false};
+}
+
+Norm::Norm(int64_t width, Init init, NormKind norm_kind, double epsilon)
+    : weight(init.constant({width}, 1)), kind(norm_kind), eps(epsilon) {
+  if (kind == NormKind::layer) bias = init.constant({width}, 0);
 }
 
 FeedForward::FeedForward(const FeedForwardOptions& o, Init init)

@@ -1,11 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The small layers: plain structs with named parameters. They are called with a Pass and hold no state of it.
 #include <cmath>
 #include <cstdint>
+#include <memory>
 
 #include "heed/autograd/parameter.h"
 #include "heed/base/describe.h"
 #include "heed/base/export.h"
+#include "heed/kernels/weight.h"
 #include "heed/nn/init.h"
 #include "heed/nn/pass.h"
 #include "heed/ops/elementwise.h"
@@ -17,27 +20,52 @@ namespace heed::nn {
 
 using kernels::Activation;
 
+// A matrix in the order in which products read it, shared by copies of its layer.
+using SharedPacking = std::shared_ptr<const kernels::PackedWeight>;
+
 // y = act(x w^T + b): weight [O,I], bias [O].
 struct HEED_API Linear {
   Parameter weight, bias;
+  SharedPacking packed;  // of the weight: from pack() on, products read it
 
   Linear() = default;
   // Glorot's uniform weights, zero bias.
   Linear(int64_t in, int64_t out, Init init, bool with_bias = true);
+  bool exists() const { return weight.exists(); }
   Var operator()(Pass& pass, const Var& x, Activation activation = Activation::none) const {
+    if (packed) return project_packed(pass, x, *packed, bias, activation);
     return ops::linear(pass, x, pass.use(weight), pass.use(bias), activation);
   }
+  // For inference: the weight is packed once, in f32, bf16 or f16, and not read again. Does nothing to one in f64.
+  void pack(DType dtype, Parallel& parallel) { packed = packing_of(weight, dtype, parallel); }
   void visit(auto&& each) { each("weight", weight), each("bias", bias); }
+
+  // A weight of f32 [O,I] as panels; none of one that is empty or in f64.
+  static SharedPacking packing_of(const Parameter& weight, DType dtype, Parallel&);
+  // What a Linear does with a packed weight. Throws Error where there is a tape: there are no gradients.
+  static Var project_packed(const Pass&, const Var& x, const kernels::PackedWeight&, const Parameter& bias,
+                            Activation activation);
 };
 
 // Rows of a table [V,E], times sqrt(E) where it is shared with the output, as Vaswani et al. do.
 struct HEED_API Embedding {
   Parameter weight;
   double factor = 1;
+  bool tied = false;     // the output reads it, too
+  SharedPacking packed;  // of one that is tied: from pack() on, the output reads it
 
   Embedding() = default;
   Embedding(int64_t vocabulary, int64_t width, Init init);
   Var operator()(Pass& pass, const Tensor& ids) const { return ops::embedding(pass, pass.use(weight), ids, factor); }
+  // The tied output: x [...,E] against each row, without the factor. -> [...,V]
+  Var output(Pass& pass, const Var& x, const Parameter& bias = {}) const {
+    if (packed) return Linear::project_packed(pass, x, *packed, bias, Activation::none);
+    return ops::linear(pass, x, pass.use(weight), pass.use(bias));
+  }
+  // For inference; the rows stay as they are.
+  void pack(DType dtype, Parallel& parallel) {
+    if (tied) packed = Linear::packing_of(weight, dtype, parallel);
+  }
   void visit(auto&& each) { each("weight", weight); }
 };
 
@@ -51,6 +79,7 @@ struct HEED_API Norm {
 
   Norm() = default;
   explicit Norm(int64_t width, NormKind kind = NormKind::layer, double eps = 1e-5);
+  Norm(int64_t width, Init init, NormKind kind, double eps);  // the same, or unfilled
   Var operator()(Pass& pass, const Var& x) const {
     return kind == NormKind::layer ? ops::layer_norm(pass, x, pass.use(weight), pass.use(bias), eps)
                                    : ops::rms_norm(pass, x, pass.use(weight), eps);
@@ -76,7 +105,7 @@ struct HEED_API FeedForward {
   FeedForward(const FeedForwardOptions&, Init init);
   Var operator()(Pass& pass, const Var& x) const {
     Var inner = first(pass, x, activation);
-    if (third.weight.value) inner = ops::multiply(pass, inner, third(pass, x));
+    if (third.exists()) inner = ops::multiply(pass, inner, third(pass, x));
     return second(pass, ops::dropout(pass, inner, pass.next_dropout(dropout)));
   }
   void visit(auto&& each) { each("first", first), each("second", second), each("third", third); }

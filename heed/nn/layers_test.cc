@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/nn/layers.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 namespace heed::nn {
 namespace {
 
-using heed::testing::error_of;
+using heed::testing::error_of, heed::testing::seeded;
 using testing::check_layer, testing::draw_tokens, testing::for_draws, testing::Machine;
 
 // 1 to n.
@@ -92,7 +93,7 @@ TEST(FeedForward, HasExactGradientsWithDropout) {
 // A relu away from its kink: |x w + b| > 0.5 with w = 1 and b = 0 but for what scatter() adds, x at +-4.
 TEST(FeedForward, HasExactGradientsThroughRelu) {
   const auto make = [] {
-    Rng rng(3);
+    Rng rng(seeded(3));
     FeedForward layer({.width = 4, .inner = 4}, rng);
     for (int i = 0; i < 16; ++i) layer.first.weight.value.data<float>()[i] = i % 5 == 0 ? 1.0f : 0.0f;
     return layer;
@@ -104,7 +105,7 @@ TEST(FeedForward, HasExactGradientsThroughRelu) {
 
 TEST(FeedForward, DropsTheSameForTheSameStreamAndNothingOutsideTraining) {
   Machine machine;
-  Rng rng(1);
+  Rng rng(seeded(1));
   const FeedForward layer({.width = 8, .inner = 32, .dropout = 0.5f}, rng);
   const Var x = normal({4, 8}, 1, rng);
   const auto run = [&](bool training, RandomStream random) {
@@ -140,7 +141,7 @@ TEST(Pass, DrawsEachTimeAnother) {
 }
 
 TEST(Linear, BeginsWithGlorotsWeightsAndNoBias) {
-  Rng rng(1);
+  Rng rng(seeded(1));
   const Linear layer(30, 20, rng);
   const double bound = std::sqrt(6.0 / 50);
   double squares = 0;
@@ -157,7 +158,7 @@ TEST(Linear, BeginsWithGlorotsWeightsAndNoBias) {
 }
 
 TEST(Parameters, AreNamedByTheirLayers) {
-  Rng rng(1);
+  Rng rng(seeded(1));
   FeedForward layer({.width = 3, .inner = 5}, rng), gated({.width = 3, .inner = 5, .gated = true, .bias = false}, rng);
   const auto names_of = [](const ParameterStore& store) {
     std::vector<std::string> names;
@@ -225,7 +226,7 @@ TEST(AlibiSlopes, AreThoseOfThePaper) {
 TEST(Layers, SayWhatDoesNotFit) {
   Machine machine;
   Pass pass = machine.pass();
-  Rng rng(1);
+  Rng rng(seeded(1));
   const Linear linear(3, 2, rng);
   EXPECT_EQ(error_of([&] { linear(pass, Tensor::zeros({1, 4})); }), "linear: w has shape [2, 3], expected [O, 4]");
   const Norm norm(3);

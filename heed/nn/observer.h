@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a pass tells of its attention and of its recurrent layers, and how it may be interfered with. In f32 and in f64
-// alike. A layer makes little for an observer that it would not make anyway: whoever listens can compute rows, maps and
-// entropies of attention from what it is shown (nn/attention_weights.h, kernels/attention/observe.h), and is shown the
-// gates of recurrent layers only if it wants them.
+// Observers: what a pass shows of its attention and recurrent layers while it runs, in f32 and f64 alike, and how its
+// heads can be switched off. A layer computes little for an observer that it would not compute anyway: weights, maps
+// and entropies of attention are computed by the observer from what it is shown (nn/attention_weights.h,
+// kernels/attention/observe.h), and gates of recurrent layers are kept only if it wants them.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -15,8 +16,8 @@
 
 namespace heed::nn {
 
-// Which hypothesis a row of the batch is, where a search runs several of a sentence side by side: the sentence, and the
-// node of its search tree, as the search counts them.
+// The hypothesis that a row of the batch is, where beam search runs several of a sentence side by side: the sentence,
+// and the node of its search tree, numbered by the search.
 struct HypothesisRow {
   int64_t sentence = 0, node = 0;
 };
@@ -28,13 +29,14 @@ constexpr const char* name_of(AttentionRole role) {
   return kNames[static_cast<uint8_t>(role)];
 }
 
-// Borrowed for the time of the call. A pass in f32 fills `inputs`, one in f64 `inputs_f64`; the other is empty.
+// One call of one attention layer: where it is in the model, its inputs by heads, and its softmax statistics. Borrowed
+// for the time of the call. A pass in f32 fills `inputs`, one in f64 `inputs_f64`; the other is empty.
 struct AttentionEvent {
   const std::string& path;  // of the layer: "decoder.0.cross"
   AttentionRole role;
   int64_t position;                        // of the first query: the step, where tokens come one at a time
   std::span<const HypothesisRow> rows;     // [B]; empty: row b is sentence b, node 0
-  const kernels::AttentionInputs& inputs;  // q, k, v by heads, and what else there was
+  const kernels::AttentionInputs& inputs;  // q, k, v by heads, bias, gate and w
   const kernels::reference::Inputs& inputs_f64;
   const Tensor& stats;  // [B,Hq,T,2], in the dtype of the pass: see ops::AttentionResult
   const kernels::AttentionOptions& options;
@@ -52,8 +54,8 @@ constexpr std::span<const char* const> gate_names(kernels::Cell cell) {
   return {};
 }
 
-// One direction of one recurrent layer over some tokens: what its cells did. Borrowed for the time of the call. Tensors
-// are in the dtype of the pass, and zero beyond a row's length.
+// One direction of one recurrent layer over some tokens: its states and gates. Borrowed for the time of the call.
+// Tensors are in the dtype of the pass, and zero beyond a row's length.
 struct RecurrentEvent {
   const std::string& path;  // of its parameters: "encoder.layers.0.forward"
   kernels::Cell cell;
@@ -66,14 +68,15 @@ struct RecurrentEvent {
   const Tensor &h0, &c0;                // [B,H]: the states that it began from; empty: zero
 };
 
+// To derive from. Called during a forward pass, on the thread that runs it.
 class HEED_API Observer {
  public:
   virtual ~Observer() = default;
   virtual void attention(const AttentionEvent&) {}
-  // Recurrent layers tell what their cells did where this says so: it takes memory that a pass does not need.
+  // Whether recurrent() is called: gates of all tokens take memory that a pass does not need.
   virtual bool wants_recurrent() const { return false; }
   virtual void recurrent(const RecurrentEvent&) {}
-  // A factor for each head of the layer at `path` [Hq], or nothing: 0 switches a head off.
+  // A factor for each head of the layer at `path` [Hq]; 0 switches a head off. Empty: all 1.
   virtual Tensor head_gate(const std::string& /*path*/, int64_t /*heads*/) { return {}; }
 };
 

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Pass: what one forward pass needs beside its inputs. With a tape it can go back; in training it draws dropout; an
-// observer is told of attention and of recurrent layers on the way. Layers take it first, and keep nothing of it.
+// Pass: what one forward pass needs beside its inputs. With a tape it can be differentiated; in training it draws
+// dropout; an observer is shown attention and recurrent layers as they run. Layers take it as their first argument, and
+// keep nothing of it.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,39 +18,41 @@
 
 namespace heed::nn {
 
-// The n-th draw of a pass is the same for the same seed: a pass can be done again, and drops the same.
+// A seed and the number of draws so far. The n-th draw depends on the seed alone: a pass that is run again drops the
+// same elements.
 struct RandomStream {
   uint64_t seed = 0;
   uint64_t position = 0;
 };
 
+// A Context, the random stream of dropout, and the observer.
 struct Pass : Context {
   bool training = false;
   RandomStream random{};
   Observer* observer = nullptr;
-  // Of the batch, told to the observer. Borrowed; empty: row b is sentence b, node 0.
+  // The rows of the batch, for the observer. Borrowed; empty: row b is sentence b, node 0.
   std::span<const HypothesisRow> rows{};
-  // Caches of keys and values that are made in this pass store this; none: what the pass computes in.
+  // The dtype of KV caches that are made in this pass; none: the one that the pass computes in.
   std::optional<DType> cache_dtype{};
 
-  // A parameter as a value of this pass: its gradient goes where the parameter keeps it.
+  // A parameter as a value of this pass: its gradient accumulates in parameter.gradient.
   Var use(const Parameter& parameter) const {
     if (!parameter.value) return {};
     return tape && parameter.gradient ? tape->leaf(parameter.value, parameter.gradient) : Var(parameter.value);
   }
-  // `rows`, of a batch of B. Throws Error where there are not as many.
+  // `rows`, checked for a batch of B. Throws Error where there are not as many.
   std::span<const HypothesisRow> rows_of(int64_t B) const {
     if (rows.empty() || std::ssize(rows) == B) return rows;
     throw Error("pass: rows has " + std::to_string(rows.size()) + " entries, expected " + std::to_string(B) +
                 ", one for each row of the batch");
   }
   bool wants_recurrent() const { return observer && observer->wants_recurrent(); }
-  // What the observer says of the heads of a layer, in the dtype that it computes in; empty: nothing.
+  // The observer's factors for the heads of a layer, in the layer's dtype; empty: none.
   Tensor head_gate(const std::string& path, int64_t heads, DType dtype) const {
     Tensor gate = observer ? observer->head_gate(path, heads) : Tensor();
     return gate && gate.dtype() != dtype ? gate.converted(dtype) : gate;
   }
-  // The next draws, or none at all outside of training.
+  // Dropout with the next draws; off outside of training.
   kernels::ElementDropout next_dropout(float rate) {
     return training && rate > 0 ? kernels::ElementDropout{rate, random.seed, random.position++}
                                 : kernels::ElementDropout{};

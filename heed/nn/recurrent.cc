@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/nn/recurrent.h"
 
 #include <string>
@@ -8,13 +9,13 @@ namespace heed::nn {
 namespace {
 
 // Both directions side by side, or the one there is.
-Var beside(Pass& pass, const Var& forward, const Var& backward) {
+Var concat_directions(Pass& pass, const Var& forward, const Var& backward) {
   if (!backward) return forward;
   const Var both[] = {forward, backward};
   return ops::concat(pass, both);
 }
 
-// The half of the states of a layer that a direction begins from.
+// The half of a layer's states that one direction begins from.
 RecurrentStates half_of(Pass& pass, const RecurrentStates& states, const RecurrentLayer& layer, bool backward) {
   if (!layer.backward.w_hh.value) return states;
   const int64_t half = layer.forward.w_hh.value.shape(1), begin = backward ? half : 0;
@@ -26,8 +27,8 @@ RecurrentStates half_of(Pass& pass, const RecurrentStates& states, const Recurre
 
 }  // namespace
 
-void tell_recurrent(Pass& pass, const std::string& path, const ops::RecurrentArguments& a,
-                    const ops::RecurrentResult& result, int64_t position) {
+void report_recurrent(Pass& pass, const std::string& path, const ops::RecurrentArguments& a,
+                      const ops::RecurrentResult& result, int64_t position) {
   if (!pass.wants_recurrent()) return;
   pass.observer->recurrent({.path = path,
                             .cell = a.options.cell,
@@ -45,7 +46,7 @@ void tell_recurrent(Pass& pass, const std::string& path, const ops::RecurrentArg
 ops::RecurrentResult RecurrentDirection::run(Pass& pass, ops::RecurrentArguments a, int64_t position) const {
   a.trace = pass.wants_recurrent();
   ops::RecurrentResult result = ops::recurrent(pass, a);
-  tell_recurrent(pass, path, a, result, position);
+  report_recurrent(pass, path, a, result, position);
   return result;
 }
 
@@ -97,9 +98,9 @@ RecurrentOutput Recurrent::operator()(Pass& pass, const Var& x, const RecurrentC
       return direction.run(pass, a, call.position);
     };
     const ops::RecurrentResult forward = run(layers[i].forward, false), backward = run(layers[i].backward, true);
-    out.h = beside(pass, forward.h, backward.h);
-    out.last.push_back({beside(pass, forward.last_h, backward.last_h), {}});
-    if (options.cell == Cell::lstm) out.last.back().c = beside(pass, forward.last_c, backward.last_c);
+    out.h = concat_directions(pass, forward.h, backward.h);
+    out.last.push_back({concat_directions(pass, forward.last_h, backward.last_h), {}});
+    if (options.cell == Cell::lstm) out.last.back().c = concat_directions(pass, forward.last_c, backward.last_c);
   }
   return out;
 }

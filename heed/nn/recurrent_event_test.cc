@@ -1,4 +1,5 @@
-// What recurrent layers tell an observer, in f32 and in f64.
+// SPDX-License-Identifier: Apache-2.0
+// What an observer is shown of recurrent layers, in f32 and in f64.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,13 +8,14 @@
 #include <vector>
 
 #include "heed/base/testing.h"
-#include "heed/nn/alignment.h"
 #include "heed/nn/recurrent.h"
+#include "heed/nn/single_head_attention.h"
 #include "heed/nn/testing.h"
 
 namespace heed::nn {
 namespace {
 
+using heed::testing::seeded;
 using testing::deviation, testing::for_draws, testing::kUnit, testing::Machine, testing::scatter;
 
 constexpr Cell kCells[] = {Cell::rnn, Cell::gru, Cell::lstm};
@@ -178,14 +180,14 @@ TEST(RecurrentEvent, HasWhatTheEquationsSay) {
   });
 }
 
-// Of the attentive recurrence, whose input is beside what it was fed.
+// The attentive recurrence, whose cell is fed contexts beside its input.
 TEST(RecurrentEvent, OfAnAttentiveRecurrenceHasWhatTheEquationsSay) {
   for (const Cell cell : kCells) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       Machine machine;
-      Rng rng(4);
+      Rng rng(seeded(4));
       RecurrentDirection layer(cell, 3 + 5, 4, rng);
-      Alignment cross(Score::additive, "decoder.cross", 4, 5, rng);
+      SingleHeadAttention cross(Score::additive, "decoder.cross", 4, 5, rng);
       const ParameterStore store(layer, dtype), store_cross(cross, dtype);
       scatter(store, 5);
       Recorder recorder;
@@ -212,7 +214,7 @@ TEST(RecurrentEvent, OfStepsIsThatOfTheWhole) {
   constexpr int64_t T = 5;
   for (const Cell cell : kCells) {
     Machine machine;
-    Rng rng(6);
+    Rng rng(seeded(6));
     Recurrent layer(3, {.cell = cell, .width = 4, .layers = 2}, "decoder", rng);
     const ParameterStore store(layer, DType::f64);
     const Tensor x = normal({1, T, 3}, 1, rng).converted(DType::f64);
@@ -241,7 +243,7 @@ TEST(RecurrentEvent, OfStepsIsThatOfTheWhole) {
 
 TEST(RecurrentEvent, ComesOnlyWhereItIsWanted) {
   Machine machine;
-  Rng rng(7);
+  Rng rng(seeded(7));
   const Recurrent layer(3, {.cell = Cell::lstm, .width = 4}, "encoder", rng);
   const Tensor x = normal({2, 5, 3}, 1, rng);
   Recorder recorder;
@@ -258,7 +260,7 @@ TEST(RecurrentEvent, ComesOnlyWhereItIsWanted) {
 
 TEST(RecurrentEvent, SaysWhichHypothesisARowIs) {
   Machine machine;
-  Rng rng(8);
+  Rng rng(seeded(8));
   const Recurrent layer(3, {.cell = Cell::gru, .width = 4}, "decoder", rng);
   Recorder recorder;
   Pass pass = machine.pass();
@@ -275,11 +277,11 @@ TEST(RecurrentEvent, SaysWhichHypothesisARowIs) {
             "pass: rows has 2 entries, expected 3, one for each row of the batch");
 }
 
-// Gradients are those of a pass that nobody looks at.
+// Gradients are those of a pass without an observer.
 TEST(RecurrentEvent, DoesNotChangeTraining) {
   for (const Cell cell : kCells) {
     Machine machine;
-    Rng rng(9);
+    Rng rng(seeded(9));
     Recurrent layer(3, {.cell = cell, .width = 4, .bidirectional = true}, "encoder", rng);
     const ParameterStore store(layer);
     const Tensor x = normal({2, 5, 3}, 1, rng);

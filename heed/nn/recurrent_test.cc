@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/nn/recurrent.h"
 
 #include <gtest/gtest.h>
@@ -6,18 +7,18 @@
 #include <limits>
 
 #include "heed/base/testing.h"
-#include "heed/nn/alignment.h"
+#include "heed/nn/pooling.h"
 #include "heed/nn/testing.h"
 
 namespace heed::nn {
 namespace {
 
-using heed::testing::error_of;
+using heed::testing::error_of, heed::testing::seeded;
 using testing::check_layer, testing::deviation, testing::for_draws, testing::Machine;
 
 constexpr Cell kCells[] = {Cell::rnn, Cell::gru, Cell::lstm};
 
-// All that a layer gives, side by side: [B, ...].
+// All outputs of a layer, side by side: [B, ...].
 Var everything(Pass& pass, const RecurrentOutput& out) {
   const int64_t B = out.h.shape(0);
   std::vector<Var> parts{ops::reshape(pass, out.h, {B, out.h.shape(1) * out.h.shape(2)})};
@@ -55,7 +56,7 @@ TEST(RecurrentGradient, IsExactForEveryOption) {
       }
       return everything(pass, layer(pass, in[0], {.lengths = lengths, .begin = begin}));
     };
-    // Of each step and layer, there and back: sums over inputs, states and gates.
+    // Of each step and layer, forward and backward: sums over inputs, states and gates.
     const double additions = static_cast<double>(options.layers * (T + 1) * (2 * (I + 4) + 16 + 20));
     check_layer(make, inputs, use, {.training = true, .additions = additions, .seed = seed});
   });
@@ -66,7 +67,7 @@ TEST(Conv1dGradient, IsExact) {
     const int64_t taps = 1 + 2 * static_cast<int64_t>(rng.below(3));
     const std::vector<int64_t> lengths{4, 2};
     const auto make = [&] {
-      Rng weights(3);
+      Rng weights(seeded(3));
       return Conv1d(3, 2, taps, weights);
     };
     const auto use = [&](const Conv1d& layer, Pass& pass, std::span<const Var> in) {
@@ -87,12 +88,12 @@ Tensor turned(const Tensor& x) {
   return y;
 }
 
-// A layer in both directions is one over the sequence, and another over the sequence turned round.
+// A bidirectional layer is one layer over the sequence, and another over the reversed sequence.
 TEST(Recurrent, BothDirectionsAreTwoLayers) {
   for (const Cell cell : kCells) {
     Machine machine;
     Pass pass = machine.pass();
-    Rng rng(1);
+    Rng rng(seeded(1));
     const Recurrent both(5, {.cell = cell, .width = 8, .bidirectional = true}, "both", rng);
     Recurrent one(5, {.cell = cell, .width = 4}, "one", rng);
     const Tensor x = normal({3, 6, 5}, 1, rng);
@@ -110,7 +111,7 @@ TEST(Recurrent, GoesOnFromItsLastStates) {
   for (const Cell cell : kCells) {
     Machine machine;
     Pass pass = machine.pass();
-    Rng rng(2);
+    Rng rng(seeded(2));
     const Recurrent layer(5, {.cell = cell, .width = 7, .layers = 2}, "layer", rng);
     const Tensor x = normal({1, 9, 5}, 1, rng);
     const RecurrentOutput whole = layer(pass, x);
@@ -127,7 +128,7 @@ TEST(Recurrent, WhatStandsInPaddingDoesNotMatter) {
   for (const Cell cell : kCells) {
     Machine machine;
     Pass pass = machine.pass();
-    Rng rng(3);
+    Rng rng(seeded(3));
     const Recurrent layer(3, {.cell = cell, .width = 6, .layers = 2, .bidirectional = true}, "layer", rng);
     const Conv1d conv(3, 4, 3, rng);
     const Tensor x = normal({3, 5, 3}, 1, rng), padded = x.clone();
@@ -141,10 +142,10 @@ TEST(Recurrent, WhatStandsInPaddingDoesNotMatter) {
 TEST(Tokens, TheLastOfEachRowIsItselfToTheBit) {
   Machine machine;
   Pass pass = machine.pass();
-  Rng rng(6);
+  Rng rng(seeded(6));
   const Tensor x = normal({4, 5, 3}, 1, rng);
   const std::vector<int64_t> lengths{2, 5, 0, 1};
-  const Tensor last = last_of_tokens(pass, x, lengths).value(), end = last_of_tokens(pass, x, {}).value();
+  const Tensor last = last_pool(pass, x, lengths).value(), end = last_pool(pass, x, {}).value();
   for (int64_t b = 0; b < 4; ++b) {
     const Tensor row = x.slice(b, 1).reshaped({5, 3});
     const int64_t n = lengths[static_cast<size_t>(b)];
@@ -154,7 +155,7 @@ TEST(Tokens, TheLastOfEachRowIsItselfToTheBit) {
 }
 
 TEST(Recurrent, SaysWhatDoesNotFit) {
-  Rng rng(4);
+  Rng rng(seeded(4));
   const auto made = [&](const RecurrentOptions& o) { return error_of([&] { Recurrent(3, o, "layer", rng); }); };
   EXPECT_EQ(made({.width = 0}), "recurrent: width is 0, expected an integer >= 1");
   EXPECT_EQ(made({.width = 3, .bidirectional = true}),

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the tests of layers and models share: what a Pass borrows, numbers for all parameters, and the one check that
-// every layer has to pass: gradients in double against central differences, then f32 against double.
+// Shared by the tests of layers and models: what a Pass borrows, numbers for all parameters, and the one check that
+// every layer has to pass: gradients in f64 against central differences, then f32 against f64.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,12 +12,14 @@
 #include <vector>
 
 #include "heed/autograd/gradcheck.h"
+#include "heed/base/testing.h"
 #include "heed/kernels/attention/testing.h"
 #include "heed/nn/layers.h"
 #include "heed/nn/pass.h"
 
 namespace heed::nn::testing {
 
+using heed::testing::seeded;
 using kernels::attention_testing::for_draws;
 
 // Largest error over largest gradient, of central differences with a step of 1e-5 in double: the differences' own error
@@ -42,7 +45,7 @@ inline Tensor draw_tokens(const Shape& shape, int64_t vocabulary, Rng& rng) {
 // Moves every parameter, so that none stays at the 0 or 1 it began with. The numbers are those of f32, whatever the
 // store's dtype.
 inline void scatter(const ParameterStore& store, uint64_t seed) {
-  Rng rng(seed, 5);
+  Rng rng(seeded(seed), 5);
   for (const auto& entry : store.entries()) {
     with_float("scatter", entry.value.dtype(), [&](auto tag) {
       using T = decltype(tag);
@@ -75,7 +78,7 @@ using Forward = std::function<Var(Pass&, std::span<const Var>)>;
 struct CheckOptions {
   bool training{false};
   double additions{100};  // that follow each other on the way to a gradient: each rounds once in f32
-  uint64_t seed{1};
+  uint64_t seed{seeded(1)};
   void (*prepare)(const ParameterStore&){nullptr};  // gives parameters other numbers
 };
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The row statistics of the double-precision twin in the form that the fused kernel has them, so that observers read
-// both alike. Internal to ops.
+// The softmax statistics of the f64 twin in the form of the fused kernel's, so that observers read both alike. Internal
+// to ops.
 #include <limits>
 #include <numbers>
 

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What Luong's decoder feeds: not the context of the state before a token, but what state and context make together,
+// Input feeding, as in Luong's decoder: not the context of the state before a token is fed to the cell, but a layer of
+// state and context,
 //
 //   fed_t = tanh(w [h_{t-1} ; c_t] + b)          w [F,H + C]  b [F]
 //
-// AttentionalFeed stands between a recurrence and the feedback that makes contexts, or steps aside where there is no w.
+// AttentionalFeed wraps the attention that makes contexts; without w the recurrence is given that attention itself.
 // Internal to ops.
 #include <algorithm>
 
@@ -15,7 +17,7 @@
 
 namespace heed::ops {
 
-// What is kept of a forward pass; all empty where contexts are fed as they are.
+// The layer's weights, and what is kept of a forward pass; all empty where contexts are fed as they are.
 struct FeedCall {
   Tensor w, b, fed;  // fed [B,T,F]
   Tensor pairs;      // [B,T,H + C]: the states before, and their contexts
@@ -28,12 +30,12 @@ struct FeedCall {
   }
 };
 
-// Room for gradients on the way back; empty on the way there.
+// Room for gradients in a backward pass; empty in a forward pass.
 struct FeedGradients {
   Tensor sums, pair;  // of w [h ; c] + b, all tokens [B,T,F]; of [h ; c], one token [B,H + C]
 };
 
-// A weight in panels, in memory that is kept for the next call.
+// A packed weight (kernels/weight.h), in memory that is kept for the next call (base/allocator.h).
 struct CachedPanels {
   Tensor memory{};
   kernels::Weight weight{};
@@ -45,14 +47,14 @@ struct CachedPanels {
         weight(kernels::pack_weight(w, DType::f32, memory.raw(), parallel)) {}
 };
 
-// The products of a step, in one direction.
+// The products of a step, in a forward or a backward pass.
 template <class T>
 class FeedProduct;
 
 template <>
 class FeedProduct<double> {
  public:
-  FeedProduct(const FeedCall& call, bool /*back*/, Parallel&) : call_(call) {}
+  FeedProduct(const FeedCall& call, bool /*backward*/, Parallel&) : call_(call) {}
 
   // y = tanh(x w^T + b)
   void forward(const View<const double, 2>& x, const View<double, 2>& y) const {
@@ -62,7 +64,7 @@ class FeedProduct<double> {
   // dx = dz w
   void backward(const View<const double, 2>& dz, const View<double, 2>& dx) const {
     for (int64_t b = 0; b < dx.shape(0); ++b) std::fill_n(dx.at(b), dx.shape(1), 0.0);
-    const View<const double, 2> x = dx;  // counts by its shape alone
+    const View<const double, 2> x = dx;  // only its shape is read
     kernels::reference::linear_backward({x, call_.w.view<const double, 2>(), {}}, {.dy = dz, .dx = dx},
                                         kernels::Activation::none);
   }
@@ -74,11 +76,11 @@ class FeedProduct<double> {
 template <>
 class FeedProduct<float> {
  public:
-  FeedProduct(const FeedCall& call, bool back, Parallel& parallel)
+  FeedProduct(const FeedCall& call, bool backward, Parallel& parallel)
       : b_(call.b.view<const float, 1>()), parallel_(parallel) {
     if (!call.w) return;
     const View<const float, 2> w = call.w.view<const float, 2>();
-    w_ = CachedPanels(back ? w.transposed(0, 1) : w, parallel);
+    w_ = CachedPanels(backward ? w.transposed(0, 1) : w, parallel);
   }
 
   void forward(const View<const float, 2>& x, const View<float, 2>& y) const {
@@ -98,16 +100,16 @@ class FeedProduct<float> {
 template <class T>
 class AttentionalFeed final : public kernels::Feedback<T> {
  public:
-  AttentionalFeed(const FeedCall& call, const FeedGradients& to, kernels::Feedback<T>& looking, Parallel& parallel)
-      : call_(call), to_(to), looking_(looking), product_(call, static_cast<bool>(to.sums), parallel) {}
+  AttentionalFeed(const FeedCall& call, const FeedGradients& to, kernels::Feedback<T>& attention, Parallel& parallel)
+      : call_(call), to_(to), attention_(attention), product_(call, static_cast<bool>(to.sums), parallel) {}
 
-  // What the recurrence is to ask.
-  kernels::Feedback<T>* feedback() { return call_.w ? this : &looking_; }
+  // The feedback to give to the recurrence.
+  kernels::Feedback<T>* feedback() { return call_.w ? this : &attention_; }
 
   void forward(int64_t t, const View<const T, 2>& h, const View<T, 2>& fed) noexcept override {
     const View<T, 2> pair = token_rows(call_.pairs, t);
     for (int64_t b = 0; b < h.shape(0); ++b) std::copy_n(h.at(b), h.shape(1), pair.at(b));
-    looking_.forward(t, h, context_of(pair));
+    attention_.forward(t, h, context_of(pair));
     product_.forward(pair, fed);
   }
 
@@ -122,7 +124,7 @@ class AttentionalFeed final : public kernels::Feedback<T> {
     for (int64_t b = 0; b < dh.shape(0); ++b) {
       for (int64_t j = 0; j < dh.shape(1); ++j) dh(b, j) += pair(b, j);
     }
-    looking_.backward(t, context_of(pair), dh);
+    attention_.backward(t, context_of(pair), dh);
   }
 
  private:
@@ -133,7 +135,7 @@ class AttentionalFeed final : public kernels::Feedback<T> {
 
   const FeedCall& call_;
   const FeedGradients& to_;
-  kernels::Feedback<T>& looking_;
+  kernels::Feedback<T>& attention_;
   FeedProduct<T> product_;
 };
 

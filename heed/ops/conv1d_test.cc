@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/ops/conv1d.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/ops/elementwise.h"
 
 #include "heed/kernels/elementwise.h"
@@ -5,6 +6,7 @@
 #include "heed/kernels/reference/dropout.h"
 #include "heed/kernels/reference/elementwise.h"
 #include "heed/ops/check.h"
+#include "heed/ops/dispatch.h"
 
 namespace heed::ops {
 namespace {
@@ -13,59 +15,64 @@ namespace reference = kernels::reference;
 using kernels::Activation;
 using kernels::ElementDropout;
 
-bool in_double(const Tensor& x) { return x.dtype() == DType::f64; }
+constexpr Kernel kAddForward{kernels::add_forward, reference::add_forward};
+constexpr Kernel kMultiplyForward{kernels::multiply_forward, reference::multiply_forward};
+constexpr Kernel kMultiplyBackward{kernels::multiply_backward, reference::multiply_backward};
+constexpr Kernel kAddRowForward{kernels::add_row_forward, reference::add_row_forward};
+constexpr Kernel kAddRowBackward{kernels::add_row_backward, reference::add_row_backward};
+constexpr Kernel kScaleForward{kernels::scale_forward, reference::scale_forward};
+constexpr Kernel kScaleBackward{kernels::scale_backward, reference::scale_backward};
+constexpr Kernel kActivationForward{kernels::activation_forward, reference::activation_forward};
+constexpr Kernel kActivationBackward{kernels::activation_backward, reference::activation_backward};
+constexpr Kernel kDropoutForward{kernels::dropout_forward, reference::dropout_forward};
+constexpr Kernel kDropoutBackward{kernels::dropout_backward, reference::dropout_backward};
+constexpr Kernel kCopyForward{kernels::copy_forward, reference::copy_forward};
+constexpr Kernel kCopyBackward{kernels::copy_backward, reference::copy_backward};
 
-// Columns [begin, begin + count) of the last dimension, as rows with a stride.
-template <class T>
-View<T, 2> columns_of(const Tensor& x, int64_t begin, int64_t count) {
-  return x ? x.view<T, 2>().slice(1, begin, count) : View<T, 2>();
+// Columns of a tensor: where they begin, and how many there are.
+struct Columns {
+  const Tensor& x;
+  int64_t begin;
+
+  template <class T>
+  View<T, 2> view(int64_t count) const {
+    return x.view<T, 2>().slice(1, begin, count);
+  }
+};
+
+void copy(const Context& context, const Columns& from, const Columns& to, int64_t count) {
+  with_float("copy", from.x.dtype(),
+             [&]<class T>(T) { kCopyForward(context, from.view<const T>(count), to.view<T>(count)); });
 }
 
-void copy(const Context& context, const Tensor& from, int64_t from_column, const Tensor& to, int64_t to_column,
-          int64_t count) {
-  if (in_double(from)) {
-    reference::copy_forward(columns_of<const double>(from, from_column, count),
-                            columns_of<double>(to, to_column, count));
-  } else {
-    kernels::copy_forward(columns_of<const float>(from, from_column, count), columns_of<float>(to, to_column, count),
-                          context.parallel);
-  }
+// to += from, where the gradient `to` is wanted.
+void add_columns(const Backward& backward, const Columns& from, const Columns& to, int64_t count) {
+  if (!to.x) return;
+  with_float("copy", from.x.dtype(),
+             [&]<class T>(T) { kCopyBackward(backward, from.view<const T>(count), to.view<T>(count)); });
 }
 
-// to[.., to_column ..] += from[.., from_column ..]
-void add_columns(const Backward& backward, const Tensor& from, int64_t from_column, const Tensor& to, int64_t to_column,
-                 int64_t count) {
-  if (!to) return;
-  if (in_double(from)) {
-    reference::copy_backward(columns_of<const double>(from, from_column, count),
-                             columns_of<double>(to, to_column, count));
-  } else {
-    kernels::copy_backward(columns_of<const float>(from, from_column, count), columns_of<float>(to, to_column, count),
-                           backward.parallel());
-  }
+// Two operands of one shape and dtype.
+void check_alike(const char* op, const Var& a, const Var& b) {
+  check_numbers(op, "a", a);
+  check_shape(op, "b", b, a.shape());
+  check_dtype(op, "b", b, a.dtype());
 }
 
 void check_dropout(const Var& x, const ElementDropout& dropout) {
   check_numbers("dropout", "x", x);
   if (!(dropout.rate >= 0 && dropout.rate < 1)) {
-    refuse("dropout", "rate is " + std::to_string(dropout.rate) + ", expected at least 0 and below 1");
+    fail("dropout", "rate is " + std::to_string(dropout.rate) + ", expected at least 0 and below 1");
   }
-  if (dropout.stream >> 63) refuse("dropout", "stream is " + std::to_string(dropout.stream) + ", expected below 2^63");
+  if (dropout.stream >> 63) fail("dropout", "stream is " + std::to_string(dropout.stream) + ", expected below 2^63");
 }
 
 }  // namespace
 
 Var add(const Context& context, const Var& a, const Var& b) {
-  check_numbers("add", "a", a);
-  check_shape("add", "b", b, a.shape());
-  check_dtype("add", "b", b, a.dtype());
+  check_alike("add", a, b);
   const Tensor y = Tensor::like(a.value());
-  if (in_double(y)) {
-    reference::add_forward(a.value().view<const double, 2>(), b.value().view<const double, 2>(), y.view<double, 2>());
-  } else {
-    kernels::add_forward(a.value().view<const float, 2>(), b.value().view<const float, 2>(), y.view<float, 2>(),
-                         context.parallel);
-  }
+  kAddForward(context, a, b, y);
   return record(context, {a, b}, y, [](const Backward& backward) {
     backward.pass_on(0, backward.of(0));
     backward.pass_on(1, backward.of(0));
@@ -73,29 +80,14 @@ Var add(const Context& context, const Var& a, const Var& b) {
 }
 
 Var multiply(const Context& context, const Var& a, const Var& b) {
-  check_numbers("multiply", "a", a);
-  check_shape("multiply", "b", b, a.shape());
-  check_dtype("multiply", "b", b, a.dtype());
+  check_alike("multiply", a, b);
   const Tensor y = Tensor::like(a.value());
-  if (in_double(y)) {
-    reference::multiply_forward(a.value().view<const double, 2>(), b.value().view<const double, 2>(),
-                                y.view<double, 2>());
-  } else {
-    kernels::multiply_forward(a.value().view<const float, 2>(), b.value().view<const float, 2>(), y.view<float, 2>(),
-                              context.parallel);
-  }
+  kMultiplyForward(context, a, b, y);
   return record(context, {a, b}, y, [from_a = a.value(), from_b = b.value()](const Backward& backward) {
     const Tensor& dy = backward.of(0);
     for (const size_t i : {size_t{0}, size_t{1}}) {
       if (!backward.wants(i)) continue;
-      const Tensor& other = i == 0 ? from_b : from_a;
-      if (in_double(dy)) {
-        reference::multiply_backward(other.view<const double, 2>(), dy.view<const double, 2>(),
-                                     backward.to(i).view<double, 2>());
-      } else {
-        kernels::multiply_backward(other.view<const float, 2>(), dy.view<const float, 2>(),
-                                   backward.to(i).view<float, 2>(), backward.parallel());
-      }
+      kMultiplyBackward(backward, i == 0 ? from_b : from_a, dy, backward.to(i));
     }
   });
 }
@@ -108,26 +100,17 @@ Var add_row(const Context& context, const Var& x, const Var& row) {
   bool fits = row.shape().rank() <= x.shape().rank();
   for (int i = -1; fits && i >= -static_cast<int>(row.shape().rank()); --i) fits = row.shape(i) == x.shape(i);
   if (!fits) {
-    refuse("add_row",
-           "row has shape " + to_string(row.shape()) + ", expected the last dimensions of " + to_string(x.shape()));
+    fail("add_row",
+         "row has shape " + to_string(row.shape()) + ", expected the last dimensions of " + to_string(x.shape()));
   }
   const Shape flat{width == 0 ? 0 : x.value().size() / width, width};
   const Tensor y = Tensor::like(x.value()), x2 = x.value().reshaped(flat), y2 = y.reshaped(flat);
   const Tensor row1 = row.value().reshaped({width});
-  if (in_double(y)) {
-    reference::add_row_forward(x2.view<const double, 2>(), row1.view<const double, 1>(), y2.view<double, 2>());
-  } else {
-    kernels::add_row_forward(x2.view<const float, 2>(), row1.view<const float, 1>(), y2.view<float, 2>(),
-                             context.parallel);
-  }
+  kAddRowForward(context, x2, row1, y2);
   return record(context, {x, row}, y, [flat, width](const Backward& backward) {
     if (backward.wants(1)) {
       const Tensor dy = backward.of(0).reshaped(flat), drow = backward.to(1).reshaped({width});
-      if (in_double(dy)) {
-        reference::add_row_backward(dy.view<const double, 2>(), {}, drow.view<double, 1>());
-      } else {
-        kernels::add_row_backward(dy.view<const float, 2>(), {}, drow.view<float, 1>(), backward.parallel());
-      }
+      kAddRowBackward(backward, dy, Tensor(), drow);
     }
     backward.pass_on(0, backward.of(0));
   });
@@ -136,38 +119,18 @@ Var add_row(const Context& context, const Var& x, const Var& row) {
 Var scale(const Context& context, const Var& x, double factor) {
   check_numbers("scale", "x", x);
   const Tensor y = Tensor::like(x.value());
-  if (in_double(y)) {
-    reference::scale_forward(x.value().view<const double, 2>(), factor, y.view<double, 2>());
-  } else {
-    kernels::scale_forward(x.value().view<const float, 2>(), factor, y.view<float, 2>(), context.parallel);
-  }
+  kScaleForward(context, x, factor, y);
   return record(context, {x}, y, [factor](const Backward& backward) {
-    const Tensor& dy = backward.of(0);
-    if (in_double(dy)) {
-      reference::scale_backward(dy.view<const double, 2>(), factor, backward.to(0).view<double, 2>());
-    } else {
-      kernels::scale_backward(dy.view<const float, 2>(), factor, backward.to(0).view<float, 2>(), backward.parallel());
-    }
+    kScaleBackward(backward, backward.of(0), factor, backward.to(0));
   });
 }
 
 Var activation(const Context& context, const Var& x, Activation kind) {
   check_numbers("activation", "x", x);
   const Tensor y = Tensor::like(x.value());
-  if (in_double(y)) {
-    reference::activation_forward(kind, x.value().view<const double, 2>(), y.view<double, 2>());
-  } else {
-    kernels::activation_forward(kind, x.value().view<const float, 2>(), y.view<float, 2>(), context.parallel);
-  }
+  kActivationForward(context, kind, x, y);
   return record(context, {x}, y, [kind, from = x.value()](const Backward& backward) {
-    const Tensor& dy = backward.of(0);
-    if (in_double(dy)) {
-      reference::activation_backward(kind, from.view<const double, 2>(), dy.view<const double, 2>(),
-                                     backward.to(0).view<double, 2>());
-    } else {
-      kernels::activation_backward(kind, from.view<const float, 2>(), dy.view<const float, 2>(),
-                                   backward.to(0).view<float, 2>(), backward.parallel());
-    }
+    kActivationBackward(backward, kind, from, backward.of(0), backward.to(0));
   });
 }
 
@@ -182,27 +145,15 @@ Var residual_dropout(const Context& context, const Var& residual, const Var& x, 
   check_dtype("dropout", "residual", residual, x.dtype());
   if (!dropout.on()) return residual ? add(context, residual, x) : x;
   const Tensor y = Tensor::like(x.value());
-  if (in_double(y)) {
-    reference::dropout_forward(dropout, x.value().view<const double, 1>(), residual.value().view<const double, 1>(),
-                               y.view<double, 1>());
-  } else {
-    kernels::dropout_forward(dropout, x.value().view<const float, 1>(), residual.value().view<const float, 1>(),
-                             y.view<float, 1>(), context.parallel);
-  }
+  kDropoutForward(context, dropout, x, residual, y);
   return record(context, {x, residual}, y, [dropout](const Backward& backward) {
-    const Tensor& dy = backward.of(0);
-    if (backward.wants(0) && in_double(dy)) {
-      reference::dropout_backward(dropout, dy.view<const double, 1>(), backward.to(0).view<double, 1>());
-    } else if (backward.wants(0)) {
-      kernels::dropout_backward(dropout, dy.view<const float, 1>(), backward.to(0).view<float, 1>(),
-                                backward.parallel());
-    }
-    backward.pass_on(1, dy);
+    if (backward.wants(0)) kDropoutBackward(backward, dropout, backward.of(0), backward.to(0));
+    backward.pass_on(1, backward.of(0));
   });
 }
 
 Var concat(const Context& context, std::span<const Var> parts) {
-  if (parts.empty()) refuse("concat", "no parts came, expected at least one");
+  if (parts.empty()) fail("concat", "no parts came, expected at least one");
   check_rows("concat", "the first part", parts[0]);
   int64_t width = 0;
   for (const Var& part : parts) {
@@ -214,18 +165,15 @@ Var concat(const Context& context, std::span<const Var> parts) {
   const Tensor y = Tensor::uninitialised(parts[0].shape().with(-1, width), parts[0].dtype());
   CachedVector<int64_t> widths;
   int64_t at = 0;
-  bool tracked = false;
   for (const Var& part : parts) {
-    copy(context, part.value(), 0, y, at, part.shape(-1));
+    copy(context, {part.value(), 0}, {y, at}, part.shape(-1));
     widths.push_back(part.shape(-1));
     at += widths.back();
-    tracked = tracked || part.tracked();
   }
-  if (!context.tape || !tracked) return y;
-  return context.tape->record(parts, y, [widths = std::move(widths)](const Backward& backward) {
+  return record(context, parts, y, [widths = std::move(widths)](const Backward& backward) {
     int64_t begin = 0;
     for (size_t i = 0; i < widths.size(); ++i) {
-      add_columns(backward, backward.of(0), begin, backward.to(i), 0, widths[i]);
+      add_columns(backward, {backward.of(0), begin}, {backward.to(i), 0}, widths[i]);
       begin += widths[i];
     }
   });
@@ -234,21 +182,21 @@ Var concat(const Context& context, std::span<const Var> parts) {
 Var columns(const Context& context, const Var& x, int64_t begin, int64_t count) {
   check_rows("columns", "x", x);
   if (!within(begin, count, x.shape(-1))) {
-    refuse("columns", std::to_string(count) + " columns from " + std::to_string(begin) +
-                          " on came, expected them within the last dimension of " + to_string(x.shape()));
+    fail("columns", std::to_string(count) + " columns from " + std::to_string(begin) +
+                        " on came, expected them within the last dimension of " + to_string(x.shape()));
   }
   const Tensor y = Tensor::uninitialised(x.shape().with(-1, count), x.dtype());
-  copy(context, x.value(), begin, y, 0, count);
+  copy(context, {x.value(), begin}, {y, 0}, count);
   return record(context, {x}, y, [begin, count](const Backward& backward) {
-    add_columns(backward, backward.of(0), 0, backward.to(0), begin, count);
+    add_columns(backward, {backward.of(0), 0}, {backward.to(0), begin}, count);
   });
 }
 
 Var reshape(const Context& context, const Var& x, const Shape& shape) {
   check_there("reshape", "x", x);
   if (shape.size() != x.value().size()) {
-    refuse("reshape",
-           "x has shape " + to_string(x.shape()) + ", expected as many numbers as " + to_string(shape) + " has");
+    fail("reshape",
+         "x has shape " + to_string(x.shape()) + ", expected as many numbers as " + to_string(shape) + " has");
   }
   return record(context, {x}, x.value().reshaped(shape),
                 [](const Backward& backward) { backward.pass_on(0, backward.of(0)); });
@@ -257,8 +205,8 @@ Var reshape(const Context& context, const Var& x, const Shape& shape) {
 Var rows(const Context& context, const Var& x, int64_t begin, int64_t count) {
   check_rows("rows", "x", x);
   if (!within(begin, count, x.shape(0))) {
-    refuse("rows", std::to_string(count) + " entries from " + std::to_string(begin) +
-                       " on came, expected them within the first dimension of " + to_string(x.shape()));
+    fail("rows", std::to_string(count) + " entries from " + std::to_string(begin) +
+                     " on came, expected them within the first dimension of " + to_string(x.shape()));
   }
   return record(context, {x}, x.value().slice(begin, count), [begin, count](const Backward& backward) {
     const Tensor to = backward.to(0).slice(begin, count), &from = backward.of(0);

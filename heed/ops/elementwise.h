@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Element by element on the tape: sums, products, factors, activations, dropout, and looking at a tensor in another
-// shape.
+// Elementwise ops on the tape: sums, products, factors, activations, dropout; and concatenation, slices, reshapes.
 #include <span>
 
 #include "heed/autograd/tape.h"
@@ -12,16 +12,16 @@ namespace heed::ops {
 
 HEED_API Var add(const Context&, const Var& a, const Var& b);       // of one shape
 HEED_API Var multiply(const Context&, const Var& a, const Var& b);  // of one shape
-// x [B,...] + row [...]: a bias [E] over [B,T,E], or a table of positions [T,E].
+// x [B,...] + row [...], broadcast over the leading dimensions: a bias [E] over [B,T,E], or a table of positions [T,E].
 HEED_API Var add_row(const Context&, const Var& x, const Var& row);
 HEED_API Var scale(const Context&, const Var& x, double factor);
 HEED_API Var activation(const Context&, const Var& x, kernels::Activation);
 
-// x / (1 - rate) where kept and else 0; with a residual, that is added. A rate of 0 draws nothing.
+// x / (1 - rate) where kept, else 0; the residual is added. A rate of 0 draws nothing.
 HEED_API Var dropout(const Context&, const Var& x, const kernels::ElementDropout&);
 HEED_API Var residual_dropout(const Context&, const Var& residual, const Var& x, const kernels::ElementDropout&);
 
-// Along the last dimension. All of one shape but for that.
+// Along the last dimension; the others are equal.
 HEED_API Var concat(const Context&, std::span<const Var> parts);
 // Columns [begin, begin + count) of the last dimension, copied.
 HEED_API Var columns(const Context&, const Var& x, int64_t begin, int64_t count);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/ops/elementwise.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ TEST(Multiply, IsRight) {
   });
 }
 
-// A bias, a table of positions, or something for everything; the whole of it, too.
+// A bias, a table of positions, a single number, or a row as large as x.
 TEST(AddRow, IsRight) {
   check_op(80, [](Rng& rng) {
     const Shape shape = draw_shape(rng, draw_width(rng));
@@ -76,7 +77,7 @@ TEST(Scale, IsRight) {
   });
 }
 
-// A few units in the last place of the function itself, and the product with what comes back.
+// A few units in the last place of the function itself, and the product with dy.
 TEST(ActivationOp, IsRight) {
   check_op(140, [](Rng& rng) {
     const auto kind = static_cast<Activation>(rng.below(7));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/ops/embedding.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +82,7 @@ TEST(Rotary, IsRight) {
   });
 }
 
-// One pair at position 1 turns by one radian; lengths stay.
+// One pair at position 1 is rotated by one radian; its norm stays.
 TEST(Rotary, TurnsByThePosition) {
   Bench bench;
   const RotaryTables tables = RotaryTables::make(5, 2, 10000, DType::f64);
@@ -107,7 +108,7 @@ TEST(Rotary, SaysWhatIsWrong) {
             "rotary: the table of sines has shape [8, 3], expected [8, 2]");
   EXPECT_EQ(error(x, RotaryTables::make(8, 4, 10000, DType::f64), {}),
             "rotary: the table of cosines is in f64, expected f32");
-  EXPECT_EQ(error(x, tables, {.heads = 4}), "rotary: the tables turn 4 numbers, expected at most 2 (a head's width)");
+  EXPECT_EQ(error(x, tables, {.heads = 4}), "rotary: the tables rotate 4 numbers, expected at most 2 (a head's width)");
   EXPECT_EQ(error(x, tables, {.offset = 6}),
             "rotary: 3 tokens from position 6 on came, expected them within the tables' 8");
   EXPECT_EQ(error(x, tables, {.offset = -1}),

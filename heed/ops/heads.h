@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Heads that stand side by side in the last dimension of a tensor, seen as a dimension of their own.
+// Heads side by side in the last dimension of a tensor, viewed as a dimension of their own, without a copy.
 #include <type_traits>
 
 #include "heed/base/view.h"
@@ -8,7 +9,7 @@
 
 namespace heed::ops {
 
-// [B,T,H D] seen as [B,H,T,D].
+// [B,T,H D] viewed as [B,H,T,D].
 template <class T>
 View<T, 4> by_heads(const Tensor& x, int64_t heads) {
   if (!x) return {};

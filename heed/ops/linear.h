@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // y = act(x w^T + b) on the tape: x [...,I], w [O,I], b [O] -> y [...,O].
 #include "heed/autograd/tape.h"

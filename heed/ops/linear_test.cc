@@ -1,17 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/ops/linear.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "heed/base/testing.h"
 #include "heed/ops/testing.h"
 
 namespace heed::ops {
 namespace {
 
 using namespace ops_testing;
+using heed::testing::seeded;
 
-// No element of x w^T + b so near to zero that a step of the differences, or a rounding, could change its sign.
+// No element of x w^T + b is so near to zero that a step of the finite differences, or a rounding, changes its sign.
 bool away_from_kink(const std::vector<Tensor>& in) {
   Bench bench;
   const Var b = in.size() > 2 ? Var(in[2]) : Var();
@@ -67,7 +70,7 @@ TEST(Linear, OfAValueWithItself) {
 
 TEST(Linear, WithoutATapeGivesTheSameBits) {
   Bench bench;
-  Rng rng(3);
+  Rng rng(seeded(3));
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Tensor x = draw(rng, {3, 5}).converted(dtype), w = draw(rng, {7, 5}).converted(dtype);
     const Var taped = linear(bench.context, bench.tape.leaf(x), w, {}, Activation::silu);
@@ -77,7 +80,7 @@ TEST(Linear, WithoutATapeGivesTheSameBits) {
 
 TEST(Linear, OverAWeightForInference) {
   Bench bench;
-  Rng rng(4);
+  Rng rng(seeded(4));
   const int64_t I = 19, O = 33;
   for (const int64_t M : {1, 7, 90}) {
     const Tensor x = draw(rng, {M, I}), w = draw(rng, {O, I}, 0.1f, 1), b = draw(rng, {O});

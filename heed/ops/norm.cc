@@ -1,16 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/ops/norm.h"
 
 #include "heed/kernels/norm.h"
 #include "heed/kernels/reference/norm.h"
 #include "heed/ops/check.h"
+#include "heed/ops/dispatch.h"
 
 namespace heed::ops {
 namespace {
 
 namespace reference = kernels::reference;
 
-enum class Kind { layer, rms };
+enum class Kind : uint8_t { layer, rms };
 
+size_t backward_bytes(const kernels::NormInputs<float>& in) {
+  return kernels::norm_backward_bytes(in.x.shape(0), in.x.shape(1));
+}
+
+constexpr Kernel kLayerForward{kernels::layer_norm_forward, reference::layer_norm_forward};
+constexpr Kernel kLayerBackward{kernels::layer_norm_backward, reference::layer_norm_backward, backward_bytes};
+constexpr Kernel kRmsForward{kernels::rms_norm_forward, reference::rms_norm_forward};
+constexpr Kernel kRmsBackward{kernels::rms_norm_backward, reference::rms_norm_backward, backward_bytes};
+
+// What a normalisation reads, and what backward needs of the forward pass.
 struct Call {
   Kind kind;
   Tensor x, weight, bias, mean, rstd;
@@ -19,6 +31,10 @@ struct Call {
   template <class T>
   kernels::NormInputs<T> inputs() const {
     return {x.view<const T, 2>(), weight.view<const T, 1>(), bias.view<const T, 1>(), eps};
+  }
+  template <class T>
+  kernels::NormOutputs<T> outputs(const Tensor& y) const {
+    return {y.view<T, 2>(), mean.view<T, 1>(), rstd.view<T, 1>()};
   }
   template <class T>
   kernels::NormGradients<T> gradients(const Backward& backward) const {
@@ -31,37 +47,24 @@ struct Call {
   }
 };
 
-void go_back(const Call& call, const Backward& backward) {
-  if (call.x.dtype() == DType::f64) {
-    const auto back = call.kind == Kind::layer ? reference::layer_norm_backward : reference::rms_norm_backward;
-    return back(call.inputs<double>(), call.gradients<double>(backward));
-  }
-  const auto x = call.x.view<const float, 2>();
-  backward.workspace().reserve(kernels::norm_backward_bytes(x.shape(0), x.shape(1)));
-  const auto back = call.kind == Kind::layer ? kernels::layer_norm_backward : kernels::rms_norm_backward;
-  back(call.inputs<float>(), call.gradients<float>(backward), backward.workspace(), backward.parallel());
-}
-
 Var normalise(const char* op, const Context& context, Kind kind, const Var& x, const Var& weight, const Var& bias,
               double eps) {
   check_rows(op, "x", x);
   check_row_vector(op, "weight", weight, x);
   check_row_vector(op, "bias", bias, x);
-  if (!(eps >= 0)) refuse(op, "eps is " + std::to_string(eps) + ", expected 0 or more");
+  if (!(eps >= 0)) fail(op, "eps is " + std::to_string(eps) + ", expected 0 or more");
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < x.shape().rank(); ++i) rows *= x.shape(static_cast<int>(i));
   const Tensor y = Tensor::like(x.value());
   Call call{kind, x.value(), weight.value(), bias.value(), {}, Tensor::uninitialised({rows}, x.dtype()), eps};
   if (kind == Kind::layer) call.mean = Tensor::uninitialised({rows}, x.dtype());
-  if (x.dtype() == DType::f64) {
-    const auto run = kind == Kind::layer ? reference::layer_norm_forward : reference::rms_norm_forward;
-    run(call.inputs<double>(), {y.view<double, 2>(), call.mean.view<double, 1>(), call.rstd.view<double, 1>()});
-  } else {
-    const auto run = kind == Kind::layer ? kernels::layer_norm_forward : kernels::rms_norm_forward;
-    run(call.inputs<float>(), {y.view<float, 2>(), call.mean.view<float, 1>(), call.rstd.view<float, 1>()},
-        context.parallel);
-  }
-  return record(context, {x, weight, bias}, y, [call](const Backward& backward) { go_back(call, backward); });
+  const auto& forward = kind == Kind::layer ? kLayerForward : kRmsForward;
+  with_float(op, x.dtype(), [&]<class T>(T) { forward(context, call.inputs<T>(), call.outputs<T>(y)); });
+  return record(context, {x, weight, bias}, y, [call](const Backward& backward) {
+    const auto& kernel = call.kind == Kind::layer ? kLayerBackward : kRmsBackward;
+    with_float("norm", call.x.dtype(),
+               [&]<class T>(T) { kernel(backward, call.inputs<T>(), call.gradients<T>(backward)); });
+  });
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Normalisation of the last dimension on the tape; weight and bias [E] may be empty.
 #include "heed/autograd/tape.h"

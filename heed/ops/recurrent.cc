@@ -1,24 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/ops/recurrent.h"
-
-#include <algorithm>
 
 #include "heed/ops/recurrent_call.h"
 
 namespace heed::ops {
 namespace {
 
-template <class T>
-kernels::RecurrentGradients<T> gradients_of(const RecurrentCall& call, const Backward& backward) {
-  kernels::RecurrentGradients<T> grad = call.gradients<T>(backward);
-  grad.d_h = backward.of(0).template view<const T, 3>();
-  grad.d_last_h = backward.of(1).template view<const T, 2>();
-  if (call.last_c) grad.d_last_c = backward.of(2).template view<const T, 2>();
-  return grad;
-}
+// The record's outputs by name.
+struct Output {
+  enum : uint8_t { h, last_h, last_c };
+};
 
-void go_back(const RecurrentCall& call, const Backward& backward) {
-  if (call.x.dtype() == DType::f64) return call.backward(gradients_of<double>(call, backward), nullptr);
-  call.backward(gradients_of<float>(call, backward), nullptr, backward.workspace(), backward.parallel());
+void run_backward(const RecurrentCall& call, const Backward& backward) {
+  with_float("recurrent", call.x.dtype(), [&]<class T>(T) {
+    kernels::RecurrentGradients<T> grad = call.gradients<T>(backward);
+    grad.d_h = backward.of(Output::h).view<const T, 3>();
+    grad.d_last_h = backward.of(Output::last_h).view<const T, 2>();
+    if (call.last_c) grad.d_last_c = backward.of(Output::last_c).view<const T, 2>();
+    call.backward<T>(backward, grad, nullptr);
+  });
 }
 
 }  // namespace
@@ -26,23 +26,17 @@ void go_back(const RecurrentCall& call, const Backward& backward) {
 RecurrentResult recurrent(const Context& context, const RecurrentArguments& a) {
   check_recurrent("recurrent", a, 0);
   const RecurrentCall call(a, 0);
-  if (a.x.dtype() == DType::f64) {
-    call.forward(nullptr);
-  } else {
-    call.forward(nullptr, context.workspace, context.parallel);
-  }
+  with_float("recurrent", a.x.dtype(), [&]<class T>(T) { call.forward<T>(context, nullptr); });
   RecurrentResult result{call.h, call.last_h, call.last_c};
-  if (a.trace) result.trace = call.trace(context.workspace);
-  const std::array<Var, 8> inputs{a.x, a.w_ih, a.w_hh, a.b_ih, a.b_hh, a.peepholes, a.h0, a.c0};
-  const bool tracked = std::any_of(inputs.begin(), inputs.end(), [](const Var& x) { return x.tracked(); });
-  if (!context.tape || !tracked) return result;
-  const auto back = [call](const Backward& backward) { go_back(call, backward); };
+  if (a.trace) result.trace = call.trace(context);
+  const auto back = [call](const Backward& backward) { run_backward(call, backward); };
+  const auto inputs = kRecurrentInputs.of(a);
   if (call.last_c) {
-    const auto vars = context.tape->record<3>(inputs, {call.h, call.last_h, call.last_c}, back);
-    result.h = vars[0], result.last_h = vars[1], result.last_c = vars[2];
+    const auto vars = record<3>(context, inputs, {call.h, call.last_h, call.last_c}, back);
+    result.h = vars[Output::h], result.last_h = vars[Output::last_h], result.last_c = vars[Output::last_c];
   } else {
-    const auto vars = context.tape->record<2>(inputs, {call.h, call.last_h}, back);
-    result.h = vars[0], result.last_h = vars[1];
+    const auto vars = record<2>(context, inputs, {call.h, call.last_h}, back);
+    result.h = vars[Output::h], result.last_h = vars[Output::last_h];
   }
   return result;
 }

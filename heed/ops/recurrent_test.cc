@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/ops/recurrent.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "heed/base/testing.h"
 #include "heed/ops/elementwise.h"
 #include "heed/ops/testing.h"
 
@@ -11,9 +13,10 @@ namespace heed::ops {
 namespace {
 
 using namespace ops_testing;
+using heed::testing::seeded;
 using kernels::Cell;
 
-// What a case asks for, beside its inputs: x, w_ih, w_hh, and then those of the others that there are.
+// The options of a case. Its inputs are x, w_ih, w_hh, and then the optional ones that it has.
 struct Kind {
   kernels::RecurrentOptions options;
   bool biases, peepholes, begins;
@@ -59,7 +62,7 @@ Case draw_case(Rng& rng) {
                        kind->peepholes ? " peepholes" : "", ", output ", kind->output),
           .inputs = inputs,
           .op = [kind](const Context& c, std::span<const Var> in) { return run(c, in, kind); },
-          // Sums of p, q and of what goes back, at each step; then over tokens.
+          // Sums of p, q and of gradients, at each step; then over tokens.
           .roundings = static_cast<double>((T + 1) * (2 * (I + H) + GH + 20) + B * T)};
 }
 
@@ -82,7 +85,7 @@ TEST(Recurrent, ANaNInPaddingIsNotSeen) {
   const std::vector<int64_t> lengths{2, 4};
   for (const Cell cell : {Cell::rnn, Cell::gru, Cell::lstm}) {
     for (const DType dtype : {DType::f32, DType::f64}) {
-      Rng rng(3);
+      Rng rng(seeded(3));
       const int64_t GH = kernels::gates_of(cell) * 5;
       const Tensor x = draw(rng, {2, 4, 3}).converted(dtype), padded = x.clone();
       for (int64_t i = 2 * 3; i < 4 * 3; ++i) {
@@ -92,7 +95,7 @@ TEST(Recurrent, ANaNInPaddingIsNotSeen) {
       std::vector<Tensor> results;
       for (const Tensor& input : {x, padded}) {
         Bench bench;
-        Rng seed(4);
+        Rng seed(seeded(4));
         const Var w = bench.tape.leaf(w_ih), u = bench.tape.leaf(w_hh);
         const auto result =
             recurrent(bench.context, {.x = input, .w_ih = w, .w_hh = u, .lengths = lengths, .options = {.cell = cell}});

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How every op is tested, on random numbers: its gradients in double against central differences, f32 against f64, and
-// the bits of f32 for several numbers of threads.
+// How every op is tested, on random numbers: its gradients in f64 against central differences, f32 against f64, and the
+// bits of f32 for several numbers of threads.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -59,7 +60,7 @@ void expect_near(const std::string& name, const Tensor& single, const Tensor& tw
 // All three, for `count` cases, until one fails.
 void check_op(int count, const std::function<Case(Rng&)>& draw_case);
 
-// What none of those draws gives: no numbers at all. The op computes, goes back, and gives none.
+// Tensors without numbers, which the draws above never give: forward and backward run, and give none.
 void expect_nothing_of_nothing(const Op& op, const std::vector<Tensor>& inputs);
 
 }  // namespace heed::ops_testing

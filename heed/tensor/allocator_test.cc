@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The allocator, by way of tensors.
 #include "heed/base/allocator.h"
 
@@ -48,7 +49,7 @@ TEST(Allocator, ReusesTheBlockThatWasFreedLast) {
   });
 }
 
-// What a size is rounded up to: kept_bytes tells. Four steps an octave, and at least 64.
+// The size class that kept_bytes shows: four to each power of two, and at least 64 bytes.
 TEST(Allocator, RoundsUpByLessThanAQuarter) {
   in_fresh_thread([] {
     size_t before = 0;
@@ -150,7 +151,7 @@ TEST(Allocator, WorksAfterTheThreadsCacheIsGone) {
   EXPECT_EQ(kept_after, 0);
 }
 
-TEST(Allocator, RefusesWhatCannotBe) {
+TEST(Allocator, RejectsWhatCannotBe) {
   EXPECT_THROW(cached_allocate(SIZE_MAX), std::bad_alloc);
   EXPECT_THROW(cached_allocate((size_t{1} << 62) + 1), std::bad_alloc);
   EXPECT_THROW(CachedAllocator<double>().allocate(SIZE_MAX / 4), std::bad_alloc);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/tensor/convert.h"
 
 #include <cassert>
@@ -24,7 +25,7 @@ void convert_all(const std::byte* from, std::byte* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) out[i] = converted<To>(in[i]);
 }
 
-// body(type tag) for a floating dtype.
+// body(T{}) with the C++ type of a floating dtype.
 template <class Body>
 void with_floating(DType dtype, const Body& body) {
   switch (dtype) {

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Arrays of one floating dtype as another, each number rounded once, to the nearest, ties to even; NaN stays NaN.
+// Conversion between floating dtypes: each number is rounded once, to the nearest, ties to even; NaN stays NaN.
 // Not here: what belongs to a shape (tensor.h), elements that only files have (io/element.h).
 #include <cstddef>
 #include <cstdint>

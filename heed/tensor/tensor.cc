@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/tensor/tensor.h"
 
 #include <algorithm>
@@ -192,7 +193,7 @@ std::vector<double> Tensor::to_doubles() const {
   return numbers;
 }
 
-void refuse_dtype(const char* what, DType dtype) {
+void fail_dtype(const char* what, DType dtype) {
   throw Error(std::string(what) + ": a tensor in " + name_of(dtype) + " came, expected f32 or f64");
 }
 

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Tensor: an owning, contiguous, row-major array of up to four dimensions, in f32, f64 or i32, or stored in 16 bits
-// (bf16, f16). A handle: copying it shares the numbers, and a const one says nothing of them. Kernels see it as Views;
-// what it means to compute with one is in ops/. Ops compute in f32 and f64: 16 bits are for caches and weights, and an
-// op throws Error for them unless its header says that it reads them.
+// (bf16, f16). A handle: copies share the numbers, and a const handle does not make them const. Kernels see it as
+// Views; what it means to compute with one is in ops/. Ops compute in f32 and f64: 16 bits are for caches and weights,
+// and an op throws Error for them unless its header says that it reads them.
 #include <array>
 #include <cassert>
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace heed {
 
-// Extents of a tensor, [] to [.,.,.,.].
+// The extents of a tensor, of 0 to 4 dimensions.
 class HEED_API Shape {
  public:
   static constexpr size_t kMaxRank = 4;
@@ -58,6 +59,7 @@ class HEED_API Shape {
 
 HEED_API std::string to_string(const Shape&);  // "[2, 8, 16]"
 
+// A shape, a dtype, and shared memory.
 class HEED_API Tensor {
  public:
   Tensor() = default;  // empty: no numbers, 'not there'
@@ -90,7 +92,7 @@ class HEED_API Tensor {
   std::span<T> span() const {
     return {data<T>(), static_cast<size_t>(size())};
   }
-  // All of it, with that many dimensions: leading ones are taken together, or 1.
+  // All of it as a view of that rank: leading dimensions are flattened into one, or filled up with 1.
   template <class T, size_t Rank>
   View<T, Rank> view() const;
 
@@ -116,19 +118,19 @@ class HEED_API Tensor {
   DType dtype_ = DType::f32;
 };
 
-// body(type tag) for the type that ops compute in, f32 or f64; anything else is an error that names `what`.
+// body(float{}) or body(double{}), by the dtype; throws Error, which begins with `what`, for any other.
 template <class Body>
 decltype(auto) with_float(const char* what, DType dtype, Body&& body);
 
 // ---- implementation of templates ----
 
-[[noreturn]] HEED_API void refuse_dtype(const char* what, DType dtype);
+[[noreturn]] HEED_API void fail_dtype(const char* what, DType dtype);
 
 template <class Body>
 decltype(auto) with_float(const char* what, DType dtype, Body&& body) {
   if (dtype == DType::f32) return body(float{});
   if (dtype == DType::f64) return body(double{});
-  refuse_dtype(what, dtype);
+  fail_dtype(what, dtype);
 }
 
 template <class T, size_t Rank>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // BLEU of a corpus with one reference (Papineni et al. 2002), as sacreBLEU computes it by default: 13a tokens, n up to
 // 4, exponential smoothing, case matters.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // chrF2 of a corpus with one reference (Popović 2015), as sacreBLEU computes it by default: runs of 1 to 6 characters,
 // no words, recall counts twice as much as precision, space is left out, case matters.

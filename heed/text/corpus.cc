@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/text/corpus.h"
 
 #include <cstddef>
@@ -47,38 +48,24 @@ void check_options(const TsvOptions& options) {
   check("max_bytes", options.max_bytes, 1);
 }
 
-class Reader {
+// "corpus.tsv:3"
+std::string place_of(const std::string& file, int64_t line) { return file + ":" + std::to_string(line); }
+
+void check_text(std::string_view line, const std::string& place) {
+  check_utf8(line, place);
+  if (line.find('\0') != line.npos) throw Error(place + ": has a zero byte, expected text");
+}
+
+// Passes on what can be used, and counts the rest.
+class Sieve {
  public:
-  Reader(const std::string& path, const TsvOptions& options, const std::function<void(const Pair&)>& each)
-      : path_(path), options_(options), each_(each) {}
+  Sieve(const TsvOptions& options, const std::function<void(const Pair&)>& each) : options_(options), each_(each) {}
 
-  CorpusReport read_all(std::string_view text) {
-    constexpr std::string_view kByteOrderMark = "\uFEFF";
-    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-    while (!text.empty()) {
-      const size_t end = text.find('\n');
-      read(text.substr(0, end));
-      text.remove_prefix(end == text.npos ? text.size() : end + 1);
-    }
-    if (report_.kept == 0) throw Error(path_ + ": nothing is left to use: " + report_.to_string());
-    return report_;
-  }
-
- private:
-  void read(std::string_view line) {
-    const std::string place = path_ + ":" + std::to_string(++report_.lines);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    check_utf8(line, place);
-    if (line.find('\0') != line.npos) throw Error(place + ": has a zero byte, expected text");
-    if (trimmed(line).empty()) {
-      ++report_.empty;
-      return;
-    }
-    const bool pairs = options_.source_column > 0;
-    const std::string_view source = pairs ? trimmed(column(line, options_.source_column, place)) : "";
-    const std::string_view target = trimmed(column(line, options_.target_column, place));
+  int64_t next_line() { return ++report_.lines; }
+  void add_empty() { ++report_.empty; }
+  void add(std::string_view source, std::string_view target, bool has_source) {
     const auto longest = static_cast<size_t>(options_.max_bytes);
-    if ((pairs && squeeze_spaces(source).empty()) || squeeze_spaces(target).empty()) {
+    if ((has_source && squeeze_spaces(source).empty()) || squeeze_spaces(target).empty()) {
       ++report_.empty;
     } else if (source.size() > longest || target.size() > longest) {
       ++report_.too_long;
@@ -87,16 +74,31 @@ class Reader {
       each_({cased(source), cased(target), report_.lines});
     }
   }
+  const CorpusReport& report(const std::string& name) const {
+    if (report_.kept == 0) throw Error(name + ": nothing is left to use: " + report_.to_string());
+    return report_;
+  }
+
+ private:
   std::string cased(std::string_view text) const { return options_.lowercase ? to_lower(text) : std::string(text); }
 
-  const std::string& path_;
   const TsvOptions& options_;
   const std::function<void(const Pair&)>& each_;
   CorpusReport report_;
 };
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+void add_columns(std::string_view line, const TsvOptions& options, const std::string& place, Sieve& sieve) {
+  check_text(line, place);
+  if (trimmed(line).empty()) return sieve.add_empty();
+  const bool pairs = options.source_column > 0;
+  const std::string_view source = pairs ? trimmed(column(line, options.source_column, place)) : "";
+  sieve.add(source, trimmed(column(line, options.target_column, place)), pairs);
+}
+
+int64_t lines_in(std::string_view text) {
+  int64_t lines = 0;
+  for (std::string_view line; take_line(text, line);) ++lines;
+  return lines;
 }
 
 }  // namespace
@@ -106,22 +108,43 @@ std::string CorpusReport::to_string() const {
          " empty, " + grouped(too_long) + " too long";
 }
 
-TsvFile::TsvFile(const std::string& path, const TsvOptions& options) : file_(path), options_(options) {
+TsvFile::TsvFile(const std::string& path, const TsvOptions& options) : file_(path, options.waiting), options_(options) {
   check_options(options);
 }
 
 CorpusReport TsvFile::for_each(const std::function<void(const Pair&)>& each) const {
-  return Reader(path(), options_, each).read_all(text_of(file_.bytes()));
+  Sieve sieve(options_, each);
+  std::string_view text = file_.text();
+  for (std::string_view line; take_line(text, line);) {
+    add_columns(line, options_, place_of(path(), sieve.next_line()), sieve);
+  }
+  return sieve.report(name());
 }
 
-ParallelLines::ParallelLines(const std::string& path) : path_(path) {
-  const ReadableFile file(path);
-  std::string_view text = text_of(file.bytes());
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    lines_.emplace_back(text.substr(0, end));
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+ParallelFiles::ParallelFiles(const std::string& source, const std::string& target, const TsvOptions& options)
+    : source_(source), target_(target), options_(options) {
+  check_options(options);
+  const int64_t sources = lines_in(source_.text()), targets = lines_in(target_.text());
+  if (sources == targets) return;
+  throw Error(target_.name() + ": has " + grouped(targets) + (targets == 1 ? " line" : " lines") + ", expected " +
+              grouped(sources) + " as " + source_.name() + " has");
+}
+
+CorpusReport ParallelFiles::for_each(const std::function<void(const Pair&)>& each) const {
+  Sieve sieve(options_, each);
+  std::string_view sources = source_.text(), targets = target_.text();
+  for (std::string_view source, target; take_line(sources, source) && take_line(targets, target);) {
+    const int64_t line = sieve.next_line();
+    check_text(source, place_of(source_.name(), line));
+    check_text(target, place_of(target_.name(), line));
+    sieve.add(trimmed(source), trimmed(target), true);
   }
+  return sieve.report(name());
+}
+
+ParallelLines::ParallelLines(const std::string& path) : path_(name_of_input(path)) {
+  LineReader reader = open_lines(path);
+  for (std::string line; reader.next(line);) lines_.push_back(line);
 }
 
 const std::string& ParallelLines::at(int64_t number) const {
@@ -130,10 +153,12 @@ const std::string& ParallelLines::at(int64_t number) const {
               std::to_string(number) + " of the corpus");
 }
 
-Corpus read_tsv(const std::string& path, const TsvOptions& options) {
+Corpus read_pairs(const PairSource& source) {
   Corpus corpus;
-  corpus.report = TsvFile(path, options).for_each([&](const Pair& pair) { corpus.pairs.push_back(pair); });
+  corpus.report = source.for_each([&](const Pair& pair) { corpus.pairs.push_back(pair); });
   return corpus;
 }
+
+Corpus read_tsv(const std::string& path, const TsvOptions& options) { return read_pairs(TsvFile(path, options)); }
 
 }  // namespace heed::text

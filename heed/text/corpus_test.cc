@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/text/corpus.h"
 
 #include <gtest/gtest.h>
@@ -79,6 +80,45 @@ TEST(ReadTsv, ErrorsNameFileAndLine) {
   EXPECT_EQ(error_of([] { read_tsv("/nowhere/d.tsv"); }), "/nowhere/d.tsv: cannot open: No such file or directory");
 }
 
+struct TwoFiles : TemporaryFolder {
+  TwoFiles(const std::string& source, const std::string& target) {
+    std::ofstream(file("d.en"), std::ios::binary) << source;
+    std::ofstream(file("d.es"), std::ios::binary) << target;
+  }
+  Corpus read(const TsvOptions& options = {}) const {
+    return read_pairs(ParallelFiles(file("d.en"), file("d.es"), options));
+  }
+  std::string error() const {
+    std::string error = error_of([&] { read(); });
+    const std::string before = path() + "/";
+    for (size_t at = 0; (at = error.find(before)) != error.npos;) error.erase(at, before.size());
+    return error;
+  }
+};
+
+TEST(ParallelFiles, PairsLineByLine) {
+  const Corpus corpus = TwoFiles("Go.\n\nI\tsee. \r\nYes.\n", "\uFEFFVe.\nNada\n Ya veo.\n\n").read();
+  ASSERT_EQ(corpus.pairs.size(), 2u);
+  EXPECT_EQ(corpus.pairs[0].source, "Go.");
+  EXPECT_EQ(corpus.pairs[0].target, "Ve.");
+  EXPECT_EQ(corpus.pairs[1].source, "I\tsee.") << "a tab is a space here";
+  EXPECT_EQ(corpus.pairs[1].target, "Ya veo.");
+  EXPECT_EQ(corpus.pairs[1].line, 3);
+  EXPECT_EQ(corpus.report.to_string(), "4 lines, 2 kept, 2 empty, 0 too long");
+  EXPECT_EQ(TwoFiles("A\n", "É\n").read({.lowercase = true}).pairs[0].target, "é");
+  EXPECT_EQ(TwoFiles("12345\n1\n", "1\n12\n").read({.max_bytes = 4}).report.too_long, 1);
+}
+
+TEST(ParallelFiles, ErrorsNameTheFile) {
+  EXPECT_EQ(TwoFiles("a\nb\n", "c\n").error(), "d.es: has 1 line, expected 2 as d.en has");
+  EXPECT_EQ(TwoFiles("a\n", "b\nc").error(), "d.es: has 2 lines, expected 1 as d.en has");
+  EXPECT_EQ(TwoFiles("a\nb\n", "c\n\xFF\n").error(), "d.es:2: byte 1 is 0xff, which is no UTF-8");
+  EXPECT_EQ(TwoFiles("a\n\xFF\n", "c\nd\n").error(), "d.en:2: byte 1 is 0xff, which is no UTF-8");
+  EXPECT_EQ(TwoFiles("a\n", std::string("\0\n", 2)).error(), "d.es:1: has a zero byte, expected text");
+  EXPECT_EQ(TwoFiles("\n", "a\n").error(),
+            "d.en and d.es: nothing is left to use: 1 line, 0 kept, 1 empty, 0 too long");
+}
+
 TEST(ParallelLines, HasThemByNumber) {
   const heed::testing::TemporaryFolder folder;
   std::ofstream(folder.file("a.align")) << "0-0\n\n1-1";
@@ -91,7 +131,7 @@ TEST(ParallelLines, HasThemByNumber) {
             folder.file("a.align") + ": has 3 lines, expected one for line 4 of the corpus");
 }
 
-TEST(ReadTsv, RefusesOptionsThatMeanNothing) {
+TEST(ReadTsv, RejectsOptionsThatMeanNothing) {
   EXPECT_EQ(read_error("a\tb\n", {.source_column = -1}), "corpus: source_column is -1, expected at least 0");
   EXPECT_EQ(read_error("a\tb\n", {.target_column = 0}), "corpus: target_column is 0, expected at least 1");
   EXPECT_EQ(read_error("a\tb\n", {.max_bytes = 0}), "corpus: max_bytes is 0, expected at least 1");

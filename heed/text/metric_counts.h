@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the metrics share: as many results as references, and runs of n symbols that two sequences share. A symbol is a
 // character, or a word's number.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How good the output is, in small numbers that need no more than the output: exact match and alignment error rate.
 // Not here: BLEU (bleu.h), chrF (chrf.h); loss and perplexity, which need the model.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BLEU and chrF against sacreBLEU's numbers (testdata/metrics.tsv, made by tools/make_metric_table.py), and the metrics
 // that are small enough to be checked by hand.
 #include "heed/text/metrics.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which word each token is a part of: tokens are what a model sees, words what people count.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/text/tokenizer.h"
 
 #include <algorithm>
@@ -19,8 +20,14 @@ std::unique_ptr<Tokenizer> train_tokenizer(std::span<const std::string> lines, c
   if (std::all_of(lines.begin(), lines.end(), [](const std::string& line) { return squeeze_spaces(line).empty(); })) {
     throw Error("tokenizer: the text is empty, expected something to learn from");
   }
-  const bool subwords = options.kind == TokenizerKind::unigram || options.kind == TokenizerKind::bpe;
-  return subwords ? train_sentencepiece(lines, options) : train_list_tokenizer(lines, options);
+  const bool list = options.kind == TokenizerKind::words || options.kind == TokenizerKind::characters;
+  return list ? train_list_tokenizer(lines, options) : train_sentencepiece(lines, options);
+}
+
+std::vector<std::string> Tokenizer::surface(std::string_view text) const {
+  std::vector<std::string> result;
+  for (const int32_t id : encode(text)) result.push_back(decode({&id, 1}));
+  return result;
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {

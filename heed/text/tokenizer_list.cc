@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/text/tokenizer_list.h"
 
 #include <algorithm>
@@ -53,6 +54,14 @@ class ListTokenizer final : public Tokenizer {
       }
     }
     return kind_ == TokenizerKind::words ? join_words(pieces) : join_characters(pieces);
+  }
+
+  std::vector<std::string> surface(std::string_view text) const override {
+    std::vector<std::string> result;
+    for (const std::string_view piece : split(kind_, prepared(text, false))) {  // small letters change no boundary
+      result.push_back(kind_ == TokenizerKind::words ? join_words({&piece, 1}) : join_characters({&piece, 1}));
+    }
+    return result;
   }
 
   std::string piece(int32_t id) const override {
@@ -132,8 +141,8 @@ std::unique_ptr<Tokenizer> train_list_tokenizer(std::span<const std::string> lin
     return a.second != b.second ? a.second > b.second : a.first < b.first;
   });
   const size_t size = std::min(sorted.size(), static_cast<size_t>(options.vocabulary) - kSpecial.size());
-  std::vector<std::string> pieces;
-  for (size_t i = 0; i < size; ++i) pieces.push_back(std::move(sorted[i].first));
+  std::vector<std::string> pieces(size);
+  for (size_t i = 0; i < size; ++i) pieces[i] = std::move(sorted[i].first);
   return std::make_unique<ListTokenizer>(options.kind, options.lowercase, pieces);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The tokenizers that are a list of pieces and nothing more: words and characters. Not for users of tokenizer.h.
 //

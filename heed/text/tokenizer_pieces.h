@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Text to words or characters and back, as strings. Text goes in as prepared() gives it.
 #include <span>

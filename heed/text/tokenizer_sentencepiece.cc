@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/text/tokenizer_sentencepiece.h"
 
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "heed/base/file.h"
 #include "heed/text/tokenizer_text.h"
@@ -87,6 +89,26 @@ class SentencePiece final : public Tokenizer {
     return squeeze_spaces(text);
   }
 
+  std::vector<std::string> surface(std::string_view text) const override {
+    std::vector<std::string> pieces;
+    const std::string written = without_blocks(text, false);
+    const sp::util::Status status =
+        processor_.Encode(lowercase_ ? to_lower(std::string_view(written)) : written, &pieces);
+    if (!status.ok()) throw Error("tokenizer: SentencePiece cannot encode the text: " + message_of(status));
+    // A piece has as many characters as the text has there: its spelling is taken from the text.
+    size_t at = 0;
+    for (std::string& piece : pieces) {
+      std::string spelling;
+      for (const char32_t c : characters_of(piece)) {
+        if (c == kBlockCharacter) continue;
+        while (at < written.size() && written[at] == ' ') ++at;
+        if (at < written.size()) append_utf8(spelling, next_character(written, at));
+      }
+      piece = std::move(spelling);
+    }
+    return pieces;
+  }
+
   std::string piece(int32_t id) const override {
     check_id(id, size());
     return processor_.IdToPiece(id);
@@ -113,6 +135,17 @@ class LineIterator final : public sp::SentenceIterator {
   std::span<const std::string> lines_;
 };
 
+// SentencePiece has a token for each of them, and one for the space.
+int64_t characters_in(std::span<const std::string> lines) {
+  std::unordered_set<char32_t> seen = {kBlockCharacter};
+  for (const std::string& line : lines) {
+    for (const char32_t c : characters_of(line)) {
+      if (c != ' ') seen.insert(c);
+    }
+  }
+  return std::ssize(seen);
+}
+
 // What SentencePiece can learn from. It leaves out lines with a zero byte or its own mark for the unknown, U+2585, and
 // ends the program if no words are left: here both are spaces, and a line is words or is not there.
 std::vector<std::string> lines_to_learn(std::span<const std::string> lines, bool lowercase) {
@@ -132,9 +165,17 @@ std::vector<std::string> lines_to_learn(std::span<const std::string> lines, bool
 }  // namespace
 
 std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string> lines, const TokenizerOptions& options) {
+  const std::vector<std::string> learnt = lines_to_learn(lines, options.lowercase);
+  const int64_t least = characters_in(learnt) + kUnknown + 1;
+  if (options.vocabulary < least) {
+    throw Error("tokenizer: vocabulary is " + std::to_string(options.vocabulary) + ", expected at least " +
+                std::to_string(least) + " for this text: one for each of its characters, and " +
+                std::to_string(kUnknown + 1));
+  }
   const std::unordered_map<std::string, std::string> settings = {
       {"model_type", options.kind == TokenizerKind::bpe ? "bpe" : "unigram"},
       {"vocab_size", std::to_string(options.vocabulary)},
+      {"hard_vocab_limit", "false"},  // fewer, where the text is too short for so many
       {"pad_id", std::to_string(kPad)},
       {"bos_id", std::to_string(kBegin)},
       {"eos_id", std::to_string(kEnd)},
@@ -144,7 +185,6 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string> line
       {"max_sentence_length", std::to_string(1 << 30)},  // the most it takes
       {"num_threads", "1"},                              // the sums of unigram training depend on it
       {"minloglevel", "3"}};                             // fatal errors only
-  const std::vector<std::string> learnt = lines_to_learn(lines, options.lowercase);
   LineIterator iterator(learnt);
   std::string model;
   const sp::util::Status status = sp::SentencePieceTrainer::Train(settings, &iterator, &model);
@@ -152,7 +192,8 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string> line
     throw Error("tokenizer: vocabulary is " + std::to_string(options.vocabulary) +
                 ", and SentencePiece says: " + message_of(status));
   }
-  return std::make_unique<SentencePiece>(with_tail(std::move(model), options.kind, options.lowercase), "tokenizer");
+  const TokenizerKind kind = options.kind == TokenizerKind::bpe ? TokenizerKind::bpe : TokenizerKind::unigram;
+  return std::make_unique<SentencePiece>(with_tail(std::move(model), kind, options.lowercase), "tokenizer");
 }
 
 std::unique_ptr<Tokenizer> parse_sentencepiece(std::string file, const std::string& name) {

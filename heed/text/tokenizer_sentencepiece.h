@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Subwords that SentencePiece learns: unigram and BPE. Not for users of tokenizer.h.
 //

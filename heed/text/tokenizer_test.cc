@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/text/tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -155,7 +156,7 @@ RC_GTEST_PROP(Tokenizer, AnySeenTextComesBack, ()) {
   }
 }
 
-TEST(Tokenizer, RefusesWhatCannotBeLearnt) {
+TEST(Tokenizer, RejectsWhatCannotBeLearnt) {
   const auto error = [](const Strings& lines, TokenizerKind kind, int64_t vocabulary) {
     return error_of([&] { train_tokenizer(lines, {.kind = kind, .vocabulary = vocabulary}); });
   };
@@ -167,15 +168,57 @@ TEST(Tokenizer, RefusesWhatCannotBeLearnt) {
               "tokenizer: vocabulary is 1099511627776, expected at most 2^31 - 1");
     EXPECT_EQ(error({"ok", "\xFF"}, kind, 10), "tokenizer: line 2: byte 1 is 0xff, which is no UTF-8");
   }
-  EXPECT_EQ(
-      error({"the cat sat on the mat"}, TokenizerKind::bpe, 1000),
-      "tokenizer: vocabulary is 1000, and SentencePiece says: Vocabulary size too high (1000). Please set it to a "
-      "value <= 35.");
-  EXPECT_EQ(error({"the cat sat on the mat"}, TokenizerKind::bpe, 35), "no error");
-  EXPECT_NE(error(corpus(), TokenizerKind::unigram, 100000).find("Vocabulary size too high (100000)"),
-            std::string::npos);
-  EXPECT_NE(error(corpus(), TokenizerKind::unigram, 10).find("Vocabulary size is smaller than required_chars. 10 vs"),
-            std::string::npos);
+  // t h e c a s o n m, the space, and ids 0 to 3.
+  for (const TokenizerKind kind : {TokenizerKind::unigram, TokenizerKind::bpe}) {
+    EXPECT_EQ(error({"the cat sat on the mat"}, kind, 13),
+              "tokenizer: vocabulary is 13, expected at least 14 for this text: one for each of its characters, and 4");
+    EXPECT_EQ(error({"the cat sat on the mat"}, kind, 14), "no error");
+  }
+}
+
+TEST(Tokenizer, AVocabularyShrinksToWhatTheTextAllows) {
+  const Strings one = {"the cat sat on the mat"}, shortest = {"a"};
+  for (const TokenizerKind kind : {TokenizerKind::automatic, TokenizerKind::unigram, TokenizerKind::bpe}) {
+    const auto tokenizer = train_tokenizer(one, {.kind = kind, .vocabulary = 8000});
+    EXPECT_GE(tokenizer->size(), 14);
+    EXPECT_LE(tokenizer->size(), 35);
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(one[0])), one[0]);
+    const auto smallest = train_tokenizer(shortest, {.kind = kind});
+    EXPECT_EQ(smallest->decode(smallest->encode("a")), "a");
+    const auto larger = train_tokenizer(corpus(), {.kind = kind, .vocabulary = 100000});
+    EXPECT_GT(larger->size(), 50);
+    EXPECT_LT(larger->size(), 1000);
+  }
+}
+
+// With a token for each character of the text, words that were never seen come back as well.
+TEST(Tokenizer, SubwordsSpellWordsTheyHaveNotSeen) {
+  const auto tokenizer = train_tokenizer(corpus(), {.kind = TokenizerKind::automatic});
+  EXPECT_EQ(tokenizer->kind(), TokenizerKind::unigram);
+  for (const std::string unseen : {"rotten plate", "The hollow trees", "¿Cuándo?"}) {
+    const std::vector<int32_t> ids = tokenizer->encode(unseen);
+    const bool spelt = unseen != "¿Cuándo?";  // C and á are not in the text
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), kUnknown) == 0, spelt) << unseen;
+    if (spelt) {
+      EXPECT_EQ(tokenizer->decode(ids), unseen);
+    }
+  }
+}
+
+// What is not known keeps its spelling where text is shown beside what a model made of it.
+TEST(Tokenizer, SurfaceIsTheTextOfEachToken) {
+  const std::string text = "  The 漢字 ANIMAL wasn't tired. ";
+  for (const bool lowercase : {false, true}) {
+    for (const TokenizerKind kind : kKinds) {
+      const auto tokenizer = trained(kind, lowercase);
+      const Strings surface = tokenizer->surface(text);
+      EXPECT_EQ(surface.size(), tokenizer->encode(text).size());
+      std::string joined;
+      for (const std::string& one : surface) joined += one;
+      EXPECT_EQ(joined, "The漢字ANIMALwasn'ttired.");
+    }
+  }
+  EXPECT_EQ(trained(TokenizerKind::words)->surface("The 漢字 slept."), (Strings{"The", "漢字", "slept", "."}));
 }
 
 // On some of these SentencePiece would end the program.
@@ -196,7 +239,7 @@ TEST(Tokenizer, CharactersThatSentencePieceKeepsAreSpacesToIt) {
   }
 }
 
-TEST(Tokenizer, RefusesIdsAndBytesThatAreNone) {
+TEST(Tokenizer, RejectsIdsAndBytesThatAreNone) {
   for (const TokenizerKind kind : kKinds) {
     const auto tokenizer = trained(kind);
     const std::string last = std::to_string(tokenizer->size() - 1);
@@ -217,7 +260,7 @@ std::string load_error(const std::string& bytes) {
   return error.starts_with(folder.path() + "/") ? error.substr(folder.path().size() + 1) : error;
 }
 
-TEST(Tokenizer, RefusesFilesThatAreNone) {
+TEST(Tokenizer, RejectsFilesThatAreNone) {
   const std::string none = "t: is no tokenizer that heed has written, or it is cut short or damaged";
   EXPECT_EQ(load_error(""), none);
   EXPECT_EQ(load_error("hello"), none);
@@ -246,7 +289,7 @@ TEST(Tokenizer, RefusesFilesThatAreNone) {
   EXPECT_EQ(load_error(head + "pieces 5\n<s>\n<pad>\n</s>\n<unk>\na\n"), "t:4: expected '<pad>'");
 }
 
-TEST(Tokenizer, RefusesDamagedFiles) {
+TEST(Tokenizer, RejectsDamagedFiles) {
   const TemporaryFolder folder;
   for (const TokenizerKind kind : kKinds) {
     trained(kind)->save(folder.file("t"));
@@ -265,7 +308,7 @@ TEST(Tokenizer, RefusesDamagedFiles) {
   }
 }
 
-TEST(Tokenizer, RefusesHugeFiles) {
+TEST(Tokenizer, RejectsHugeFiles) {
   const TemporaryFolder folder;
   std::ofstream(folder.file("t")) << "heed tokenizer words 1\n";
   std::filesystem::resize_file(folder.file("t"), uint64_t{1} << 40);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the tokenizers share: text as all of them see it. Not for users of tokenizer.h.
 #include <cstdint>
@@ -11,6 +12,7 @@ namespace heed::text {
 
 // Stands for the space before a word, as in SentencePiece.
 inline constexpr std::string_view kBlock = "\u2581";
+inline constexpr char32_t kBlockCharacter = U'\u2581';
 
 // Valid UTF-8 with single spaces, small letters if that is wanted.
 inline std::string prepared(std::string_view text, bool lowercase) {

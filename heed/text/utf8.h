@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Text as UTF-8: is it valid, which characters are in it, and which of them are spaces or capitals.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The words of a text, as people count them.
 // Not here: what a model sees of it (tokenizer.h), and which word each token is a part of (token_words.h).

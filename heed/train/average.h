@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The parameters at the last few evaluations, on disk, and their mean: often a better model than any one of them.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The model card that training writes: README.md of the folder.
 #include <string>

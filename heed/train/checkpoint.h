@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A checkpoint: one safetensors file with the values of all parameters, what the optimizer remembers, and the place in
 // the data and in the random stream, so that a run goes on to the same bits.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The learning curve as a page: losses and the learning rate over the steps, drawn from log.jsonl. One HTML file that
 // needs nothing else, in light and dark.

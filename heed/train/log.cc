@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/train/log.h"
 
 #include <cerrno>
@@ -33,15 +34,15 @@ std::optional<double> number_in(const std::string& line, const std::string& name
 
 }  // namespace
 
-Log::Log(std::string path) : path_(std::move(path)) {
-  file_ = std::fopen(path_.c_str(), "a");
+Log::Log(std::string path) : path_(std::move(path)) { open(); }
+
+void Log::open() {
+  file_.reset(std::fopen(path_.c_str(), "a"));
   if (!file_) throw Error(path_ + ": cannot write: " + std::strerror(errno));
 }
 
-Log::~Log() { std::fclose(file_); }
-
 void Log::line(const std::string& text) {
-  if (std::fputs((text + "\n").c_str(), file_) < 0 || std::fflush(file_) != 0) {
+  if (std::fputs((text + "\n").c_str(), file_.get()) < 0 || std::fflush(file_.get()) != 0) {
     throw Error(path_ + ": cannot write: " + std::strerror(errno));
   }
 }
@@ -67,11 +68,9 @@ void Log::cut_after(int64_t step) {
     const std::optional<double> at = number_in(text, "step");
     if (at && *at <= static_cast<double>(step)) kept << text << '\n';
   }
-  std::fclose(file_);
   const std::string text = kept.str();
   write_file_atomically(path_, std::as_bytes(std::span(text)));
-  file_ = std::fopen(path_.c_str(), "a");
-  if (!file_) throw Error(path_ + ": cannot write: " + std::strerror(errno));
+  open();
 }
 
 Curves read_curves(const std::string& path) {

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // log.jsonl: a line for every tenth step and every look at the dev set, for people who draw curves.
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,9 +17,6 @@ struct Evaluation;
 class HEED_API Log {
  public:
   explicit Log(std::string path);  // appends
-  ~Log();
-  Log(const Log&) = delete;
-  Log& operator=(const Log&) = delete;
 
   void step(const Progress&);
   void evaluation(const Progress&, const Evaluation&, bool best);
@@ -25,9 +24,14 @@ class HEED_API Log {
   void cut_after(int64_t step);
 
  private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  void open();
   void line(const std::string& text);
+
   std::string path_;
-  std::FILE* file_ = nullptr;
+  std::unique_ptr<std::FILE, Close> file_;
 };
 
 // What a log tells, in the order of its lines. A line that was cut short is passed over.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/train/loop.h"
 
 #include <algorithm>
@@ -5,12 +6,14 @@
 #include <limits>
 #include <utility>
 
+#include "heed/base/error.h"
 #include "heed/base/file.h"
 #include "heed/train/curve.h"
 
 namespace heed::train {
 namespace {
 
+constexpr const char* kStopped = "stopped";
 constexpr double kSaveSeconds = 60;  // between checkpoints, beside those after an evaluation
 
 }  // namespace
@@ -31,7 +34,9 @@ void Loop::save_checkpoint() {
   Trainer::Notes notes{{"best_accuracy", shortest(best_.accuracy)},
                        {"best_step", std::to_string(best_step_)},
                        {"without_progress", std::to_string(without_progress_)},
-                       {"last_evaluated", std::to_string(last_evaluated_)}};
+                       {"last_evaluated", std::to_string(last_evaluated_)},
+                       {"ended", std::to_string(ended_)}};
+  notes.insert(parts_.identity.begin(), parts_.identity.end());
   if (std::isfinite(best_.loss)) notes["best_loss"] = shortest(best_.loss);
   if (best_.bleu >= 0) notes["best_bleu"] = shortest(best_.bleu);
   if (best_.averaged > 0) notes["best_averaged"] = std::to_string(best_.averaged);
@@ -39,8 +44,20 @@ void Loop::save_checkpoint() {
   saved_ = Clock::now();
 }
 
+void Loop::check_identity(const Trainer::Notes& notes) const {
+  for (const auto& [name, now] : parts_.identity) {
+    const auto found = notes.find(name);
+    if (found == notes.end()) {
+      parts_.listener.told("the checkpoint does not tell which " + name + " it is of: not compared");
+    } else if (found->second != now) {
+      throw Error("train: " + name + " has " + now + ", expected " + found->second + ", as the run began with");
+    }
+  }
+}
+
 void Loop::restore() {
   const Trainer::Notes notes = parts_.trainer.restore(layout_.checkpoint());
+  check_identity(notes);
   const auto number = [&](const char* name) {
     const auto found = notes.find(name);
     return found == notes.end() ? 0.0 : std::strtod(found->second.c_str(), nullptr);
@@ -52,6 +69,7 @@ void Loop::restore() {
   best_step_ = static_cast<int64_t>(number("best_step"));
   without_progress_ = static_cast<int64_t>(number("without_progress"));
   last_evaluated_ = notes.contains("last_evaluated") ? static_cast<int64_t>(number("last_evaluated")) : -1;
+  ended_ = notes.contains("ended") ? static_cast<int64_t>(number("ended")) : last_evaluated_;
   progress_.step.step = parts_.trainer.steps_done();
   log_.cut_after(parts_.trainer.steps_done());
   snapshots_.cut_after(parts_.trainer.steps_done());
@@ -59,22 +77,38 @@ void Loop::restore() {
 
 RunResult Loop::go() {
   started_ = saved_ = Clock::now();
-  std::string why = "all steps done";
+  std::string why;
+  try {
+    if (evaluation_is_due()) evaluate();
+    why = train_to_the_end();
+    if (why != kStopped) evaluate_end();
+  } catch (const Cancelled&) {
+    why = kStopped;
+  }
+  save_checkpoint();
+  return {parts_.trainer.steps_done(), best_, best_step_, why, progress_.seconds, parts_.dev.unknown()};
+}
+
+// Says why it ended.
+std::string Loop::train_to_the_end() {
   while (parts_.trainer.steps_done() < steps_) {
-    progress_.step = parts_.trainer.step();
+    progress_.step = parts_.trainer.step(parts_.listener.cancel());
     measure_speed();
     log_.step(progress_);
     parts_.listener.stepped(progress_);
-    if (parts_.trainer.steps_done() % options_.evaluate_every == 0) evaluate();
-    if (options_.patience > 0 && without_progress_ >= options_.patience) why = "no progress";
-    if (options_.minutes > 0 && progress_.seconds >= 60 * options_.minutes) why = "out of time";
-    if (parts_.listener.stop()) why = "stopped";
-    if (why != "all steps done") break;
+    if (evaluation_is_due()) evaluate();
+    if (parts_.listener.stop()) return kStopped;
+    if (options_.minutes > 0 && progress_.seconds >= 60 * options_.minutes) return "out of time";
+    if (options_.patience > 0 && without_progress_ >= options_.patience) return "no progress";
     if (std::chrono::duration<double>(Clock::now() - saved_).count() > kSaveSeconds) save_checkpoint();
   }
-  if (why != "stopped") evaluate_end();
-  save_checkpoint();
-  return {parts_.trainer.steps_done(), best_, best_step_, why, progress_.seconds};
+  return "all steps done";
+}
+
+// Also where the run was stopped in the midst of one.
+bool Loop::evaluation_is_due() const {
+  const int64_t done = parts_.trainer.steps_done();
+  return done > 0 && done % options_.evaluate_every == 0 && last_evaluated_ < done;
 }
 
 void Loop::measure_speed() {
@@ -93,8 +127,9 @@ void Loop::measure_speed() {
 }
 
 void Loop::evaluate() {
+  const Evaluation now = measured();
   last_evaluated_ = parts_.trainer.steps_done();
-  const bool better = keep_if_better(measured());
+  const bool better = keep_if_better(now);
   without_progress_ = better ? 0 : without_progress_ + 1;
   snapshots_.add(parts_.trainer.steps_done(), parts_.model->parameters());
   save_checkpoint();
@@ -103,24 +138,29 @@ void Loop::evaluate() {
 
 // Once: a run that had nothing left to do has been here before.
 void Loop::evaluate_end() {
-  const bool known = last_evaluated_ == parts_.trainer.steps_done();
-  if (known && steps_here_ == 0) return;
-  if (!known) evaluate();
+  const int64_t done = parts_.trainer.steps_done();
+  if (ended_ == done) return;
+  if (last_evaluated_ < done) evaluate();
   if (snapshots_.count() > 1) evaluate_mean();
+  ended_ = done;
 }
 
 // The mean of the last snapshots in place of the parameters, which come back.
 void Loop::evaluate_mean() {
-  const Tensor values = parts_.model->parameters().values(), own = values.clone();
+  struct Own {
+    Tensor values, copy = values.clone();
+    ~Own() { values.copy_from(copy); }  // where the evaluation was cancelled, too
+  } const own{parts_.model->parameters().values()};
   snapshots_.set_to_mean(parts_.model->parameters());
   Evaluation mean = measured();
   mean.averaged = snapshots_.count();
   keep_if_better(mean);
-  values.copy_from(own);
 }
 
 Evaluation Loop::measured() {
-  const auto judged = evaluate::judge(engine_, parts_.dev, {.translate = options_.stop_on == StopOn::bleu});
+  evaluate::EvaluateOptions options{.translate = options_.stop_on == StopOn::bleu};
+  options.translation.call.cancel = parts_.listener.cancel();
+  const auto judged = evaluate::judge(engine_, parts_.dev, options);
   return evaluation_of(evaluate::scores_of(judged, parts_.dev.corpus()));
 }
 

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The loop of a training run: steps, looks at the dev set, the best model so far, checkpoints, and when it is over.
 // Not here: where data and model come from (run.h), what a step is (trainer.h).
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -49,6 +51,8 @@ struct LoopParts {
   Trainer& trainer;
   Listener& listener;
   Parallel& parallel;
+  // What checkpoints keep of the data, by name; a checkpoint that has something else there is of another run.
+  std::map<std::string, std::string> identity{};
 };
 
 class HEED_API Loop {
@@ -58,12 +62,15 @@ class HEED_API Loop {
   Loop(const LoopParts&, const LoopOptions&, int64_t steps, const std::string& folder, std::string title);
 
   void save_checkpoint();
-  // Goes on from the folder's checkpoint.
+  // Goes on from the folder's checkpoint. Throws Error, with nothing written, where it is of other data.
   void restore();
   RunResult go();
 
  private:
   using Clock = std::chrono::steady_clock;
+  void check_identity(const Trainer::Notes&) const;
+  std::string train_to_the_end();
+  bool evaluation_is_due() const;
   void measure_speed();
   void evaluate();
   void evaluate_end();
@@ -82,7 +89,7 @@ class HEED_API Loop {
   Snapshots snapshots_;
   Progress progress_;
   Evaluation best_;
-  int64_t best_step_ = 0, without_progress_ = 0, last_evaluated_ = -1, tokens_ = 0, steps_here_ = 0;
+  int64_t best_step_ = 0, without_progress_ = 0, last_evaluated_ = -1, ended_ = -1, tokens_ = 0, steps_here_ = 0;
   Clock::time_point started_, saved_;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/train/optimizer.h"
 
 #include "heed/base/error.h"
@@ -13,7 +14,7 @@ const ParameterStore& checked(const ParameterStore& parameters) {
   if (!parameters.gradients()) {
     throw Error("optimizer: the parameters have no gradients, expected a model that was made to be trained");
   }
-  return parameters;
+  return parameters;  // NOLINT(bugprone-return-const-ref-from-parameter): a store outlives its optimizer
 }
 
 // Where weight decay applies.

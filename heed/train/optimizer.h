@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Optimizers: an object that moves the values of a parameter store by their gradients, with what it remembers between
 // steps. The arithmetic is kernels/optimizer.h's.

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a training run tells on its way, and at its end.
 #include <cstdint>
 #include <string>
 
+#include "heed/base/cancel.h"
 #include "heed/base/export.h"
 #include "heed/evaluate/evaluate.h"
 #include "heed/train/trainer.h"
@@ -35,9 +37,18 @@ class HEED_API Listener {
  public:
   virtual ~Listener() = default;
   virtual void told(const std::string& /*message*/) {}
+  // Work begins that has no steps to report and cannot be cancelled, as learning a tokenizer. It is over when the next
+  // call of any kind comes. Nothing has been written yet.
+  virtual void working(const std::string& /*what*/) {}
+  // All is read, and the folder gets its first files: from now on a stop saves.
+  virtual void began() {}
   virtual void stepped(const Progress&) {}
   virtual void evaluated(const Progress&, const Evaluation&, bool /*best*/) {}
-  virtual bool stop() { return false; }  // asked after every step: saves and ends
+  // Looked at within steps and while the dev set is measured, too: saves and ends. An evaluation that was left is done
+  // when the run goes on.
+  virtual const Cancel* cancel() { return nullptr; }
+  // Asked after every step: saves and ends.
+  virtual bool stop() { return cancel() && cancel()->requested(); }
 };
 
 struct RunResult {
@@ -46,6 +57,7 @@ struct RunResult {
   int64_t best_step = 0;
   std::string why;  // it ended: "all steps done", "out of time", "no progress", "stopped"
   double seconds = 0;
+  evaluate::UnknownOfPairs unknown{};  // tokens of the dev set
 };
 
 }  // namespace heed::train

@@ -1,11 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A training run from files to a model folder: tokenizers, batches, steps, dev set, checkpoints. A run that was
 // stopped, or killed, goes on from its last save to the same bits. What the folder holds is in folder/model_folder.h.
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "heed/base/describe.h"
 #include "heed/base/export.h"
+#include "heed/models/options.h"
+#include "heed/text/corpus.h"
 #include "heed/text/tokenizer.h"
 #include "heed/train/loop.h"
 #include "heed/train/optimizer.h"
@@ -15,10 +19,15 @@
 namespace heed::train {
 
 struct RunOptions {
-  std::string data{}, dev{};  // TSV files; either may be a pipe
+  std::string data{}, dev{};  // TSV files, or any that text/lines.h can open
+  // In place of each: two files with a line for each other.
+  std::string source{}, target{}, dev_source{}, dev_target{};
   std::string preset{"transformer-tiny"};
+  std::optional<models::ModelOptions> model{};  // in place of a preset; its vocabularies are the tokenizers' sizes
+  // Folder of a model to go on from, with its options, tokenizers and parameters; preset and tokenizer do not count.
+  std::string init{};
   int64_t source_column{1}, target_column{2};
-  text::TokenizerOptions tokenizer{};
+  text::TokenizerOptions tokenizer{.kind = text::TokenizerKind::automatic};
   bool separate_vocabularies{false};  // source and target have a tokenizer each
   int64_t batch_tokens{4096}, max_length{128};
   TrainOptions train{};
@@ -28,9 +37,14 @@ struct RunOptions {
   int64_t seed{1};  // of parameters, dropout and batches
 
   static void describe(RunOptions& o, auto&& field) {
-    field("data", o.data, "pairs to learn from: TSV, a pair a line");
+    field("data", o.data, "pairs to learn from: TSV, a pair a line; gzip or not; -: standard input");
     field("dev", o.dev, "pairs to measure with: TSV");
+    field("source", o.source, "in place of data: sentences, one a line");
+    field("target", o.target, "and their translations or tags, line by line");
+    field("dev_source", o.dev_source, "in place of dev: sentences, one a line");
+    field("dev_target", o.dev_target, "and their translations or tags, line by line");
     field("preset", o.preset, "which model; see above");
+    field("init", o.init, "folder of a model to go on from, with its tokenizers");
     field("source_column", o.source_column, "of the TSV files, from 1; a language model reads this one",
           Range::at_least(1));
     field("target_column", o.target_column, "of the TSV files, from 1", Range::at_least(1));
@@ -59,10 +73,16 @@ struct RunOptions {
   };
 };
 
-// Into a folder that is new or empty. Throws Error; the last good checkpoint is then still there.
+// Into a folder that is new or empty. Throws Error; the last good checkpoint is then still there, and a run that could
+// not begin leaves no folder.
 HEED_API RunResult run(const RunOptions&, const std::string& folder, Listener&, Parallel&);
-// Goes on in a folder that a run has left, with its options; steps and minutes may be set anew (0: as they were).
-HEED_API RunResult resume(const std::string& folder, int64_t steps, double minutes, Listener&, Parallel&);
+// The options of the run that a folder holds. Throws Error where it holds none to go on with.
+HEED_API RunOptions options_of(const std::string& folder);
+// Goes on in a folder that a run has left, to the same bits as if it had never stopped. Options may be set anew, in
+// what options_of() gave, and are kept: steps, rate, schedule and whatever else the parameters, the tokens and the
+// place in the data do not depend on. Throws Error for others, and where the data is not what the run began with.
+HEED_API RunResult resume(const std::string& folder, const RunOptions&, Listener&, Parallel&);
+HEED_API RunResult resume(const std::string& folder, Listener&, Parallel&);
 
 // Which columns of a TSV file a model reads.
 HEED_API text::TsvOptions columns_of(const RunOptions&, models::Task);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The learning rate by step: it rises over `warmup` steps, then falls.
 #include <algorithm>

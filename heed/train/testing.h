@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the tests of training share: a little corpus of sentences that can be learnt, a model for it, and a folder with
 // both as files.
@@ -11,7 +12,8 @@
 
 namespace heed::train::testing {
 
-// "a c b" becomes "A C B": every word is translated by itself.
+// "a c b" becomes "A C B": every word is translated by itself. Its seed is that of the call in every run: trainings on
+// it have to succeed.
 inline text::Corpus letters(int64_t pairs, uint64_t seed) {
   Rng rng(seed);
   text::Corpus corpus;
@@ -47,6 +49,13 @@ inline void write_tsv(const std::string& path, const text::Corpus& corpus) {
   for (const text::Pair& pair : corpus.pairs) file << pair.source << '\t' << pair.target << '\n';
 }
 
+// The options that a folder's run had, with another number of steps: to go on to.
+inline RunOptions with_steps(const std::string& folder, int64_t steps) {
+  RunOptions options = options_of(folder);
+  options.train.steps = steps;
+  return options;
+}
+
 // Files to train from, and short runs over them.
 struct Files {
   Files() {
@@ -56,6 +65,7 @@ struct Files {
   RunOptions options() const {
     RunOptions o;
     o.data = folder.file("train.tsv"), o.dev = folder.file("dev.tsv");
+    o.tokenizer.kind = text::TokenizerKind::words;  // learnt in no time
     o.batch_tokens = 64;
     o.train.steps = 8, o.train.warmup = 4;
     o.loop.evaluate_every = 3;

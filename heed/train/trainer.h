@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Learning: one optimizer step at a time, over batches of any source, with all that has to be kept to go on later as if
 // nothing had happened.
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "heed/autograd/tape.h"
+#include "heed/base/cancel.h"
 #include "heed/base/describe.h"
 #include "heed/base/export.h"
 #include "heed/data/batches.h"
@@ -22,6 +24,9 @@
 #include "heed/train/schedule.h"
 
 namespace heed::train {
+
+// More batches a step than anybody needs: a limit, so that a slip of the hand is an error and not a step without end.
+inline constexpr int64_t kMostAccumulated = 10'000;
 
 struct TrainOptions {
   int64_t steps{2000};  // that the schedule is made for
@@ -38,7 +43,7 @@ struct TrainOptions {
     field("rate", o.rate, "the highest learning rate", Range::above(0));
     field("warmup", o.warmup, "steps until the rate is reached", Range::at_least(0));
     field("schedule", o.schedule, "how the rate falls after that");
-    field("accumulate", o.accumulate, "batches a step", Range::at_least(1));
+    field("accumulate", o.accumulate, "batches a step", Range::within(1, kMostAccumulated));
     field("smoothing", o.smoothing, "of labels", Range::from_below(0, 1));
     field("clip", o.clip, "the gradient's norm at most; 0: any", Range::at_least(0));
   }
@@ -57,10 +62,11 @@ class HEED_API Trainer {
   // All are borrowed. Throws Error for options that do not fit.
   Trainer(models::Model&, Optimizer&, const data::BatchSource&, const TrainOptions&, Parallel&);
 
-  // Throws Error where the loss or the gradient is not finite; parameters are then as they were before the step.
-  StepReport step();
+  // Throws Error where the loss or the gradient is not finite, and Cancelled, looking at `cancel` before each batch;
+  // all is then as it was before the step.
+  StepReport step(const Cancel* cancel = nullptr);
   int64_t steps_done() const { return step_; }
-  int64_t epoch() const { return epoch_; }
+  int64_t epoch() const { return place_.epoch; }
 
   // Everything that the next step depends on, and `notes` of the caller's, in one file, whole or not at all. restore()
   // gives the notes back and continues to the same bits.
@@ -69,6 +75,12 @@ class HEED_API Trainer {
   Notes restore(const std::string& path);
 
  private:
+  struct Place {
+    int64_t epoch = 0, batch = 0;
+  };
+  data::Batch next(Place&) const;
+  int64_t tokens_ahead(const Cancel*) const;  // of the next step
+  StepReport accumulated(const Cancel*);
   double backward(const data::Batch&, double share);
 
   models::Model& model_;
@@ -79,7 +91,8 @@ class HEED_API Trainer {
   Workspace workspace_;
   Tape tape_;
   nn::RandomStream random_;
-  int64_t step_ = 0, epoch_ = 0, batch_ = 0;
+  int64_t step_ = 0;
+  Place place_;  // of the next batch
 };
 
 }  // namespace heed::train

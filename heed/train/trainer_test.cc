@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// fixed seed: trainings that have to succeed in few steps.
 #include "heed/train/trainer.h"
 
 #include <gtest/gtest.h>
@@ -70,6 +72,40 @@ TEST(TrainerTest, Learns) {
   EXPECT_GT(after.accuracy, 2 * before.accuracy);
 }
 
+// One batch of a step is in memory at a time, so that any number of them can be accumulated.
+TEST(TrainerTest, AStepCanBeCancelledBetweenItsBatches) {
+  struct Counted final : data::BatchSource {
+    explicit Counted(const data::BatchSource& of) : source(of) {}
+    int64_t size() const override { return source.size(); }
+    data::Batch at(int64_t epoch, int64_t n) const override {
+      if (++made == cancel_at) cancel.request();
+      return source.at(epoch, n);
+    }
+    const data::BatchSource& source;
+    mutable Cancel cancel;
+    mutable int64_t made = 0;
+    int64_t cancel_at = 0;
+  };
+  TrainOptions o = short_options();
+  o.accumulate = 3;
+  Training whole(o), cancelled(o);
+  for (const int64_t batch : {2, 5}) {  // while it counts, and while it learns
+    Counted source(cancelled.data);
+    source.cancel_at = batch;
+    AdamW optimizer(cancelled.model->parameters());
+    Trainer trainer(*cancelled.model, optimizer, source, o, cancelled.parallel);
+    EXPECT_THROW(trainer.step(&source.cancel), Cancelled);
+    EXPECT_EQ(source.made, batch);
+    EXPECT_EQ(trainer.steps_done(), 0);
+    for (const float gradient : cancelled.model->parameters().gradients().span<float>()) ASSERT_EQ(gradient, 0);
+  }
+  whole.train(2), cancelled.train(2);
+  EXPECT_EQ(cancelled.values(), whole.values());
+  o.accumulate = 1'000'000'000;
+  EXPECT_EQ(error_of([&] { Training training(o); }),
+            "train: accumulate is 1000000000, expected an integer in [1, 10000]");
+}
+
 // Dropout, two batches a step and the order of an epoch all go on where they were.
 TEST(TrainerTest, GoesOnToTheSameBits) {
   const TemporaryFolder folder;
@@ -117,7 +153,7 @@ TEST(TrainerTest, NeedsAModelWithGradients) {
             "optimizer: the parameters have no gradients, expected a model that was made to be trained");
 }
 
-TEST(TrainerTest, RefusesTheCheckpointOfAnotherModel) {
+TEST(TrainerTest, RejectsTheCheckpointOfAnotherModel) {
   const TemporaryFolder folder;
   Training small(short_options());
   small.trainer.save(folder.file("small"));

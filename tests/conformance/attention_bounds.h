@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How far attention computed with rounding may be from the formula, element by element, for any unit u of rounding
 // (half an ulp of 1).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ONNX's cases of Attention, each through the twin and through the fused kernel on every instruction set of this
 // machine.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The operator Attention of ONNX, opsets 23 to 25, as a call of heed: what a case's tensors and attributes mean. T is
 // the type that numbers are wanted in: double for the twin, float for the kernels.
@@ -158,15 +159,15 @@ class AttentionNode {
   // Key lengths, causal mask and window. Query t stands at key t + P after P past keys; where the number of keys is
   // given for each batch, the last query stands at the last of them, even if the first then stand before all keys.
   void set_places() {
-    using kernels::Alignment, kernels::Causal, kernels::Lengths, kernels::Window;
+    using kernels::MaskAlignment, kernels::Causal, kernels::Lengths, kernels::Window;
     const Tensor* past = case_.input(kPastKey);
-    Alignment align{Alignment::Kind::offset, past ? past->array.shape[2] : 0};
+    MaskAlignment align{MaskAlignment::Kind::offset, past ? past->array.shape[2] : 0};
     if (const Tensor* nonpad = case_.input(kNonpad)) {
       if (past) case_.refuse("has past_key and nonpad_kv_seqlen, expected one of them");
       const auto keys = nonpad->array.template as<int64_t>();
       lengths_.assign(keys.begin(), keys.end());
       options.mask.lengths = Lengths{lengths_};
-      align = {Alignment::Kind::bottom_right, 0};
+      align = {MaskAlignment::Kind::bottom_right, 0};
     }
     if (case_.integer("is_causal").value_or(0) != 0) options.mask.causal = Causal{align};
     const auto bound = [&](const char* attribute) {  // -1 is none

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One case of the ONNX node tests, as a folder holds it: case.json (a node with its attributes, and what its tensors
 // are) and an npy file a tensor. What does not fit together is an Error, here and not later.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/conformance/case.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +55,7 @@ TEST(Case, GivesAttributesOfTheTypeThatIsAskedFor) {
   EXPECT_EQ(error_of([&] { c.text("times"); }), "test_scale_small: attribute 'times' is not a text");
 }
 
-TEST(Case, RefusesWhatDoesNotFitTogether) {
+TEST(Case, RejectsWhatDoesNotFitTogether) {
   using Json = nlohmann::json;
   EXPECT_EQ(reading_error([](Json& d) {
               d["sets"][0]["inputs"][1]["shape"] = {1, 2};
@@ -83,7 +84,7 @@ TEST(Case, RefusesWhatDoesNotFitTogether) {
   EXPECT_NE(reading_error([](Json& d) { d.erase("opset"); }).find("key 'opset' not found"), std::string::npos);
 }
 
-TEST(Case, RefusesAFolderWithoutADescription) {
+TEST(Case, RejectsAFolderWithoutADescription) {
   const SmallCase small;
   std::ofstream(small.file("case.json")) << "{";
   EXPECT_NE(error_of([&] { Case::read(small.folder()); }).find("parse error"), std::string::npos);
@@ -91,7 +92,7 @@ TEST(Case, RefusesAFolderWithoutADescription) {
   EXPECT_NE(error_of([&] { Case::read(small.folder()); }).find("cannot be opened"), std::string::npos);
 }
 
-TEST(Case, RefusesWhatAnOperatorDoesNotKnow) {
+TEST(Case, RejectsWhatAnOperatorDoesNotKnow) {
   const SmallCase small;
   const Case c = Case::read(small.folder());
   const auto error = [&](const std::function<void(Signature&)>& change) {

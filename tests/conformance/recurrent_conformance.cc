@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ONNX's cases of RNN, GRU and LSTM, each through the twin and through the kernel on every instruction set of this
 // machine. The operators run over time first and have other orders of gates: here they are brought into ours.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ONNX's cases of LayerNormalization, RMSNormalization, Softmax, LogSoftmax, Gelu and RotaryEmbedding, each through the
 // twin and through the kernel on every instruction set of this machine.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Runs an operator's cases and says what came of each: the part that all operators share.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/conformance/suite.h"
 
 #include <gtest/gtest.h>
@@ -109,7 +110,7 @@ TEST(Compare, WantsTheSameInfinityAndNaN) {
   EXPECT_NE(compared({1}, {1.5}, kNaN).wrong, "") << "a bound that is no number allows nothing";
 }
 
-TEST(Compare, RefusesAnotherNumberOfElements) {
+TEST(Compare, RejectsAnotherNumberOfElements) {
   EXPECT_EQ(heed::testing::error_of([] { compared({1, 2}, {1}, 0); }), "y has 1 elements, expected 2: [1, 2]");
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A small case for the tests of what reads and runs cases: y = Scale(x, , z) with two attributes.
 #include <filesystem>

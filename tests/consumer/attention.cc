@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program of somebody else's that needs attention alone: all it knows of heed is heed::attention.
 #include <heed/attention.h>
 

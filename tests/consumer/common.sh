@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the scripts of this folder share. Sourced, with: <cmake> <build directory> <compiler>.
 set -euo pipefail
 cmake=$1 build=$2 cxx=$3

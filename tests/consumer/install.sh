@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # install.sh <cmake> <build directory> <compiler>: installs the build for the other scripts. Every header that was
 # installed compiles by itself, none is internal, and the libraries have the size they should.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

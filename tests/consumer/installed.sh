@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # installed.sh <cmake> <build directory> <compiler>: programs that use what install.sh has installed: with find_package
 # and with pkg-config, shared and static. They print the right numbers, and load what they need and nothing else.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

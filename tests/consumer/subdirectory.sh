@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # subdirectory.sh <cmake> <build directory> <compiler>: heed as a part of another project, with add_subdirectory
 # (static) and with FetchContent (shared). The project's own code is compiled with the project's flags, and no others.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program of somebody else's that needs the whole library: all it knows of heed is heed::heed. It runs a Transformer
 // in f64 and in f32, whose attention comes from the other library, and translates with one.
 #include <heed/heed.h>

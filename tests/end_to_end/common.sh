@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the end-to-end tests share: an empty folder to work in, and two ways to ask. Sourced with the binary as $1.
 set -euo pipefail
 heed=$(realpath "$1")

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # A preset of each other family, from corpus to evaluation, through the binary. families.sh <the heed binary>
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # From nothing to a translation, through the binary, as a user would: corpus, train, resume, translate, evaluate, info,
 # generate; and what a user does wrong. translate.sh <the heed binary>
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # The way that works.
 "$heed" corpus --pairs 1500 --seed 1 --split corpus
-quick=(--threads 1 --batch-tokens 512 --warmup 10 --rate 0.003)
+quick=(--threads 1 --batch-tokens 512 --warmup 10 --rate 0.003 --tokenizer words)
 train=(train --data corpus/train.tsv --dev corpus/dev.tsv "${quick[@]}")
 says 'all steps done after 40 steps.*dev loss' "$heed" "${train[@]}" --preset transformer-tiny --out model --steps 40 --evaluate-every 20 --average 2
 for file in config.json model.safetensors tokenizer train.json checkpoint.safetensors log.jsonl curve.html README.md; do
@@ -28,8 +29,8 @@ says 'pronouns whose gender shows' "$heed" evaluate --model model --data corpus/
 says 'all +75' "$heed" evaluate --model model --data corpus/test.tsv --head-off decoder.1.cross.0 --threads 1
 "$heed" translate --model model --threads 1 --batch 3 source.txt | diff - greedy.txt || fail "batches of 3 gave other translations"
 cat source.txt | "$heed" translate --model model --threads 2 | diff - greedy.txt || fail "a pipe gave other translations"
-says '^-\d+\.\d+\t\d+$' "$heed" score --model model --threads 1 corpus/test.tsv
-says '^-\d+\.\d+\t\d+\t(-\d+\.\d+ ?)+$' "$heed" score --model model --threads 1 --tokens corpus/test.tsv
+says '^-\d+\.\d+\t\d+\t\d+\.\d+$' "$heed" score --model model --threads 1 corpus/test.tsv
+says '^-\d+\.\d+\t\d+\t\d+\.\d+\t(-\d+\.\d+ ?)+$' "$heed" score --model model --threads 1 --tokens corpus/test.tsv
 [[ $("$heed" embed --model model --threads 1 source.txt | awk '{print NF}' | sort -u) == 128 ]] || fail "embed did not give 128 numbers a line"
 [[ $("$heed" score --model model --threads 1 corpus/test.tsv | wc -l) == $(wc -l <source.txt) ]] || fail "score gave another number of lines"
 
@@ -53,7 +54,7 @@ says '^heed: mixed.txt:4: .*UTF-8' cat err
 # A folder without tokenizers still says what it holds.
 cp -r model ids && rm ids/tokenizer
 says 'the model works over token ids' "$heed" info ids
-refuses 1 '^heed: source.txt:1: ids: has no tokenizer' "$heed" translate --model ids source.txt
+refuses 1 '^heed: ids: has no tokenizer' "$heed" translate --model ids source.txt
 
 says 'steps +42' "$heed" info model
 says '"parameters"' "$heed" info model --json
@@ -81,14 +82,14 @@ refuses 1 '^heed: bytes.tsv:2: .*UTF-8' "$heed" train --data bytes.tsv --dev byt
 refuses 1 "did you mean 'transformer-tiny'" "$heed" "${train[@]}" --preset transformer-tiyn --out a
 refuses 1 "^heed: cannot make folder 'bad.tsv'" "$heed" "${train[@]}" --out bad.tsv
 refuses 1 'holds a run already' "$heed" "${train[@]}" --out model
-refuses 2 '^heed: --rate came with --resume, expected --steps or --minutes' "$heed" train --resume model --rate 0.1
+refuses 1 '^heed: train: batch_tokens is 64, expected 512, as the run began with' "$heed" train --resume model --batch-tokens 64
 refuses 1 'holds no checkpoint' "$heed" train --resume corpus
 refuses 2 '^heed: --steps is .-3., expected an integer >= 1' "$heed" "${train[@]}" --out a --steps=-3
 refuses 2 "unknown flag '--steosp', did you mean '--steps'" "$heed" "${train[@]}" --out a --steosp 3
 refuses 2 "unknown command 'trian', did you mean 'train'" "$heed" trian
 refuses 1 "model folder 'nowhere' is not there" "$heed" translate --model nowhere
 refuses 1 'is a language model' "$heed" translate --model lm source.txt
-refuses 1 '^heed: missing.txt: cannot read: No such file' "$heed" translate --model model missing.txt
+refuses 1 '^heed: missing.txt: cannot open: No such file' "$heed" translate --model model missing.txt
 refuses 1 '^heed: bytes.tsv:2: .*UTF-8' "$heed" translate --model model --threads 1 bytes.tsv
 refuses 1 'there is no layer .encoder.9.self., expected one of: encoder.0.self' \
   "$heed" evaluate --model model --data corpus/test.tsv --head-off encoder.9.self.0 --threads 1

@@ -1,5 +1,6 @@
-// The additive score of a query and a key, sum_a w_a tanh(q_a + k_a), and its gradients. What it costs is a tanh for
-// each pair and column; the loops around it are arranged so that there are always independent ones to work on.
+// SPDX-License-Identifier: Apache-2.0
+// The additive score of a query and a key, sum_a w_a tanh(q_a + k_a), and its gradients. Its cost is one tanh for each
+// pair and column; the loops keep several independent ones in flight.
 #if defined(HEED_KERNELS_ATTENTION_ADDITIVE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_ATTENTION_ADDITIVE_INL_H_
 #undef HEED_KERNELS_ATTENTION_ADDITIVE_INL_H_
@@ -13,14 +14,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-// Of n vectors, how many go through tanh together: more than two would leave too few registers to the sums.
+// How many of n vectors go through tanh together: more than two would leave too few registers to the accumulators.
 constexpr int together(int n) { return n % 2 == 0 ? 2 : 1; }
 
 // acc[r][n] = sum_c w[c] tanh(tile[c][n] + rows[r][c]), for R rows and NV vectors of a tile, as product_rows.
-// The sum runs over c in order, so a score has the same bits whatever tile it was made in.
+// The sum runs over c in order, so a score has the same bits whatever tile it was computed in.
 template <int R, int NV>
-HWY_INLINE void additive_rows(F d, const float* HWY_RESTRICT rows, int64_t stride, int64_t columns,
-                              const float* HWY_RESTRICT tile, const float* HWY_RESTRICT w, V (&acc)[R][NV]) {
+HWY_INLINE void additive_rows(F d, Rows rows, int64_t columns, const float* HWY_RESTRICT tile,
+                              const float* HWY_RESTRICT w, V (&acc)[R][NV]) {
+  const float* HWY_RESTRICT data = rows.data;
+  const int64_t stride = rows.stride;
   for (int r = 0; r < R; ++r) {
     for (int n = 0; n < NV; ++n) acc[r][n] = hn::Zero(d);
   }
@@ -31,7 +34,7 @@ HWY_INLINE void additive_rows(F d, const float* HWY_RESTRICT rows, int64_t strid
       V t[kTogether];
       for (int j = 0; j < kTogether; ++j) {
         const int r = (i + j) / NV, n = (i + j) % NV;
-        t[j] = hn::Add(hn::Load(d, tile + c * kTile + n * kLanes), hn::Set(d, rows[r * stride + c]));
+        t[j] = hn::Add(hn::Load(d, tile + c * kTile + n * kLanes), hn::Set(d, data[r * stride + c]));
       }
       tanh(d, t);
       for (int j = 0; j < kTogether; ++j) {
@@ -42,8 +45,8 @@ HWY_INLINE void additive_rows(F d, const float* HWY_RESTRICT rows, int64_t strid
   }
 }
 
-// scores[r] = sum_a w[a] tanh(q[a] + rows[r][a]), with the D columns in lanes: for a single query, whose keys may be
-// stored in 16 bits. q and w are aligned and padded with zeros to whole vectors. A score has the same bits for every R.
+// scores[r] = sum_a w[a] tanh(q[a] + rows[r][a]), the D columns in lanes: for a single query, whose keys may be stored
+// in 16 bits. q and w are aligned and padded with zeros to whole vectors. A score has the same bits for every R.
 template <int R, class T>
 HWY_INLINE void additive_dot(F d, const float* HWY_RESTRICT q, const T* const (&rows)[R], const float* HWY_RESTRICT w,
                              int64_t D, float* HWY_RESTRICT scores) {
@@ -62,7 +65,7 @@ HWY_INLINE void additive_dot(F d, const float* HWY_RESTRICT q, const T* const (&
   for (int r = 0; r < R; ++r) scores[r] = hn::GetLane(hn::SumOfLanes(d, acc[r]));
 }
 
-// A tile of queries against some keys, for backward; columns stand in lanes.
+// A tile of queries and some keys, for backward; columns are in lanes.
 struct AdditivePairs {
   const float* q;  // [queries][width], aligned, padded with zeros to whole vectors
   int64_t queries;
@@ -70,18 +73,18 @@ struct AdditivePairs {
   int64_t keys, columns, width;
   const float* w;       // [width], aligned, padded with zeros
   const float* ds;      // [key][kTile]: the gradient of each score
-  const float* hidden;  // [key][kTile], not zero: the pair is left out. Null: every pair counts.
+  const float* hidden;  // [key][kTile], not zero: the pair is masked. Null: no pair is.
 };
 
-// What they add to, aligned: with t = tanh(q + k),
+// What their gradients are accumulated into, aligned: with t = tanh(q + k),
 //   dq[query] += sum_key ds w (1 - t^2);  dk[key] += sum_query ds w (1 - t^2);  dw += sum ds t
-// In dw, the lanes from `columns` on are used, and mean nothing.
+// In dw, lanes from `columns` on are written, and are meaningless.
 struct AdditiveSums {
   float *dq, *dk;  // [queries][width], [keys][width]
   float* dw;       // [width]
 };
 
-// The same for one vector of columns, from c on, and Q queries from `query` on.
+// Accumulates them for one vector of columns, from c on, and Q queries from `query` on.
 template <int Q, bool Careful>
 HWY_INLINE void additive_gradients_of(F d, const AdditivePairs& pairs, int64_t query, int64_t c,
                                       const AdditiveSums& sums) {
@@ -123,7 +126,7 @@ HWY_INLINE void additive_gradients_of_all(F d, const AdditivePairs& pairs, const
   }
 }
 
-// Adds what all the pairs give, in an order that depends on the sizes alone, so that pairs left out change no bits.
+// For all pairs, in an order that depends on the sizes alone: masked pairs change no bits of the others' sums.
 HWY_NOINLINE inline void additive_gradients(F d, const AdditivePairs& pairs, const AdditiveSums& sums) {
   (pairs.hidden ? additive_gradients_of_all<true> : additive_gradients_of_all<false>)(d, pairs, sums);
 }

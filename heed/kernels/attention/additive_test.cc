@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The building blocks of the additive score on every SIMD target, against plain loops in double precision.
 #include <gtest/gtest.h>
 
@@ -19,12 +20,15 @@
   "heed/kernels/attention/additive_test.cc"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"
 // After foreach_target.h:
+#include "heed/base/testing.h"
 #include "heed/kernels/attention/additive-inl.h"
 #include "hwy/aligned_allocator.h"
 
 #ifndef HEED_KERNELS_ATTENTION_ADDITIVE_TEST_ONCE_
 #define HEED_KERNELS_ATTENTION_ADDITIVE_TEST_ONCE_
 namespace heed::kernels {
+
+using heed::testing::seeded;
 
 // A tile's worth of queries against some keys; rows of k lie `stride` apart.
 struct AdditiveCase {
@@ -65,7 +69,7 @@ void score_tile(const AdditiveCase& x, const float* tile, int64_t first_query, f
   const F d;
   for (int64_t key = 0; key + R <= x.keys; key += R) {
     V acc[R][NV];
-    additive_rows<R, NV>(d, x.k + key * x.stride, x.stride, x.D, tile + first_query, x.w, acc);
+    additive_rows<R, NV>(d, {x.k + key * x.stride, x.stride}, x.D, tile + first_query, x.w, acc);
     HWY_ALIGN float row[NV * kLanes];
     for (int r = 0; r < R; ++r) {
       for (int n = 0; n < NV; ++n) hn::Store(acc[r][n], d, row + n * kLanes);
@@ -115,23 +119,23 @@ void additive_dots(const AdditiveCase& x, const void* k, DType dtype, int rows, 
   if (dtype == DType::f16) run(static_cast<const Float16*>(k));
 }
 
-// Adds to dq [queries][D], dk [keys][D], dw [D].
+// Accumulates into dq [queries][D], dk [keys][D], dw [D].
 void additive_backward(const AdditiveCase& x, float* dq, float* dk, float* dw) {
   const int64_t width = round_up(x.D, kMaxLanes), rows = 2 * x.queries + x.keys + 2;
   const auto memory = hwy::AllocateAligned<float>(static_cast<size_t>(rows * width));
   std::fill_n(memory.get(), rows * width, 0.0f);
   float *q = memory.get(), *dq_rows = q + x.queries * width, *dk_rows = dq_rows + x.queries * width,
         *dw_row = dk_rows + x.keys * width, *w = dw_row + width;
-  copy_rows(x.q, x.D, x.queries, x.D, q, width);
-  copy_rows(dq, x.D, x.queries, x.D, dq_rows, width);
-  copy_rows(dk, x.D, x.keys, x.D, dk_rows, width);
-  copy_rows(dw, x.D, 1, x.D, dw_row, width);
-  copy_rows(x.w, x.D, 1, x.D, w, width);
+  copy_rows({{x.q, x.D}, x.queries, x.D}, {q, width});
+  copy_rows({{dq, x.D}, x.queries, x.D}, {dq_rows, width});
+  copy_rows({{dk, x.D}, x.keys, x.D}, {dk_rows, width});
+  copy_rows({{dw, x.D}, 1, x.D}, {dw_row, width});
+  copy_rows({{x.w, x.D}, 1, x.D}, {w, width});
   const auto ds = hwy::AllocateAligned<float>(static_cast<size_t>(2 * x.keys * kTile));
   float* hidden = ds.get() + x.keys * kTile;
   std::fill_n(ds.get(), 2 * x.keys * kTile, std::nanf(""));  // of lanes without a query nothing may be used
-  copy_rows(x.ds, x.queries, x.keys, x.queries, ds.get(), kTile);
-  if (x.hidden) copy_rows(x.hidden, x.queries, x.keys, x.queries, hidden, kTile);
+  copy_rows({{x.ds, x.queries}, x.keys, x.queries}, {ds.get(), kTile});
+  if (x.hidden) copy_rows({{x.hidden, x.queries}, x.keys, x.queries}, {hidden, kTile});
   const AdditivePairs pairs{.q = q,
                             .queries = x.queries,
                             .k = {x.k, x.stride},
@@ -142,9 +146,9 @@ void additive_backward(const AdditiveCase& x, float* dq, float* dk, float* dw) {
                             .ds = ds.get(),
                             .hidden = x.hidden ? hidden : nullptr};
   additive_gradients(F(), pairs, {dq_rows, dk_rows, dw_row});
-  copy_rows(dq_rows, width, x.queries, x.D, dq, x.D);
-  copy_rows(dk_rows, width, x.keys, x.D, dk, x.D);
-  copy_rows(dw_row, width, 1, x.D, dw, x.D);
+  copy_rows({{dq_rows, width}, x.queries, x.D}, {dq, x.D});
+  copy_rows({{dk_rows, width}, x.keys, x.D}, {dk, x.D});
+  copy_rows({{dw_row, width}, 1, x.D}, {dw, x.D});
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE
@@ -206,7 +210,7 @@ TEST(Tanh, IsWithinThreeUlpEverywhere) {
 }
 
 TEST(Tanh, IsOddToTheBitAndTheSameInAnyCompany) {
-  Rng rng(1);
+  Rng rng(seeded(1));
   std::vector<float> x, minus_x;
   for (int i = 0; i < 10007; ++i) {
     x.push_back(std::bit_cast<float>(rng.next_u32()));
@@ -397,7 +401,7 @@ struct Gradients {
   }
 };
 
-// Gradients of all pairs that are not hidden, added to what stands in dq, dk and dw.
+// Gradients of all pairs that are not masked, added to what is in dq, dk and dw.
 void expect_gradients(const Drawn& x, bool careful) {
   Gradients got(x);
   std::vector<float>&dq = got.dq, &dk = got.dk, &dw = got.dw;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keys and values stored in 16 bits. Widening is exact, so the results must be the very bits that f32 storage of the
 // same numbers gives; that those are right is what the other tests are for.
 #include <gtest/gtest.h>

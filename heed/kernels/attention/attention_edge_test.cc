@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention at its edges: sizes, widths, NaN and infinity, large logits, thread counts, and what callers may leave out.
 #include <gtest/gtest.h>
 
@@ -10,11 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "heed/base/testing.h"
 #include "heed/kernels/attention/error_bounds.h"
 #include "heed/kernels/attention/testing.h"
 
 namespace heed::kernels::attention_testing {
 namespace {
+
+using heed::testing::seeded;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::array<uint32_t, 5> kNans = {0x7fc00000, 0xffc00000, 0x7fc00001, 0xffc12345, 0x7fffffff};
@@ -164,7 +168,7 @@ TEST(AttentionEdge, LogitsOfTenThousand) {
   for (int64_t D : {1, 8, 64})
     for (int64_t T : {1, 40})
       expect_near_twin_on_every_target(
-          {.shape = {1, 2, 1, T, 100, D, 9}, .mask = {.causal = Causal::bottom_right()}, .spread = 100});
+          {.shape = {1, 2, 1, T, 100, D, 9}, .mask = {.causal = Causal::bottom_right()}, .deviation = 100});
 }
 
 // Scores that f32 holds exactly: whole numbers, and scale log2(e) = 1 in f32. Near +-1e4 / ln 2 the softmax is then as
@@ -176,7 +180,7 @@ TEST(AttentionEdge, LargeLogitsCostNoPrecision) {
     const Instance x = {.shape = {1, 1, 1, 60, 90, 4, 8}, .scale = std::numbers::ln2_v<float>};
     SCOPED_TRACE("scores near " + std::to_string(side * first * first));
     Problem problem(x);
-    Rng rng(7);
+    Rng rng(seeded(7));
     const auto fill_rows = [&](const View<float, 4>& view, auto first_of) {
       for (int64_t row = 0; row < view.shape(2); ++row)
         for (int64_t d = 0; d < 4; ++d)
@@ -218,8 +222,9 @@ TEST(AttentionEdge, TheExponentialIsPrecise) {
 TEST(AttentionEdge, StatsGiveTheWeights) {
   Parallel one(1);
   for (int64_t T : {1, 40})
-    for (float spread : {1.0f, 100.0f}) {
-      const Instance x = {.shape = {2, 4, 2, T, 70, 9, 3}, .mask = {.causal = Causal::offset(20)}, .spread = spread};
+    for (float deviation : {1.0f, 100.0f}) {
+      const Instance x = {
+          .shape = {2, 4, 2, T, 70, 9, 3}, .mask = {.causal = Causal::offset(20)}, .deviation = deviation};
       SCOPED_TRACE(x.describe());
       Problem problem(x);
       const Twin twin = run_twin(problem);
@@ -425,9 +430,10 @@ std::vector<Instance> long_instances_with_extras() {
                               Dims<4>{1, H, 1, S}, Dims<4>{1, H, T, 1}, Dims<4>{1, 1, 1, 1}}) {
     all.push_back({.shape = shape, .extras = {.bias = bias, .hidden = 0.2f, .dropout = {0.3f, 7}, .gate = true}});
   }
-  all.push_back({.shape = shape,
-                 .mask = {.causal = Causal::bottom_right()},
-                 .extras = {.alibi = Alignment{Alignment::Kind::bottom_right, 0}, .softcap = 3, .additive = true}});
+  all.push_back(
+      {.shape = shape,
+       .mask = {.causal = Causal::bottom_right()},
+       .extras = {.alibi = MaskAlignment{MaskAlignment::Kind::bottom_right, 0}, .softcap = 3, .additive = true}});
   return all;
 }
 
@@ -446,7 +452,7 @@ TEST(AttentionEdge, DecodeWithExtrasIsNearTheTwin) {
   const AttentionShape shape{2, 4, 2, 1, 1300, 20, 11};
   const auto& [B, H, Hk, T, S, D, Dv] = shape;
   for (const bool additive : {false, true}) {
-    const Alignment last{Alignment::Kind::bottom_right, 0};
+    const MaskAlignment last{MaskAlignment::Kind::bottom_right, 0};
     expect_near_twin_on_every_target({.shape = shape, .extras = {.alibi = last, .softcap = 5, .additive = additive}});
     expect_near_twin_on_every_target({.shape = shape,
                                       .mask = {.window = Window::bottom_right(900, 0)},

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What attention costs in memory: scratch linear in T, nothing allocated by a kernel, and no T x T anything.
 #include <gtest/gtest.h>
 
@@ -83,7 +84,7 @@ int64_t measured(SelfAttention& attention, const AttentionOptions& options, bool
   return counted_heap::peak_bytes() - before;
 }
 
-// A window, for the sake of time, at the full lengths; the plan asks for the same scratch without one.
+// A window, for the sake of time, at the full lengths; the plan needs the same scratch without one.
 TEST(AttentionMemory, MeasuredScratchIsLinear) {
   const AttentionOptions options = {{}, Mask{Causal::top_left(), Window::top_left(64, 0)}};
   for (bool backward : {false, true}) {

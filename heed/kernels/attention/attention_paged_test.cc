@@ -1,5 +1,6 @@
-// Keys and values in blocks that a table names: the bits are those of the same rows in one piece, whatever the order of
-// the blocks, and blocks that the table does not name are never read.
+// SPDX-License-Identifier: Apache-2.0
+// Paged keys and values: the bits are those of the same rows in contiguous memory, whatever the order of the blocks,
+// and blocks that are not in the table are never read.
 #include <gtest/gtest.h>
 
 #include <algorithm>

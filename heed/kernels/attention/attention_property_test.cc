@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention on random shapes, strides, masks and numbers, on every SIMD target: near the twin, and with the properties
 // that the formula has.
 #include <gtest/gtest.h>

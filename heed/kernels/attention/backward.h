@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What backward's tasks are told. Internal.
+// The arguments of backward's tasks. Internal.
 #include "heed/kernels/attention/blocks.h"
 #include "heed/kernels/attention/plan.h"
 
@@ -10,7 +11,7 @@ struct BackwardCall {
   const AttentionInputs& in;
   const AttentionGradients& grad;
   const BackwardPartials& partials;
-  // [chunk][B,Hk]: how far each task has come; null where no two tasks add to the same numbers.
+  // [chunk][B,Hk]: how far each task has come; null where no two tasks accumulate into the same elements.
   Progress* progress;
   int threads;
 };

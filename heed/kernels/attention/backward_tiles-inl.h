@@ -1,5 +1,7 @@
-// What backward does with a tile: E^T and dS^T from the row statistics, by the short way and through all stages, and
-// spreading them over dV and dK. backward.cc has the equations, and walks over the tiles.
+// SPDX-License-Identifier: Apache-2.0
+// Backward on one tile: E^T and dS^T from the row statistics, by a fast path and by one with all stages; and the rows
+// of q and dO that they are computed from. backward.cc has the equations, and iterates over the tiles;
+// backward_sums-inl.h accumulates dK and dV.
 #if defined(HEED_KERNELS_ATTENTION_BACKWARD_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_ATTENTION_BACKWARD_TILES_INL_H_
 #undef HEED_KERNELS_ATTENTION_BACKWARD_TILES_INL_H_
@@ -7,9 +9,8 @@
 #define HEED_KERNELS_ATTENTION_BACKWARD_TILES_INL_H_
 #endif
 
-#include <bit>
-
 #include "heed/kernels/attention/additive-inl.h"
+#include "heed/kernels/attention/prefetch.h"
 #include "heed/kernels/attention/stages-inl.h"
 #include "heed/kernels/attention/tiles-inl.h"
 
@@ -19,15 +20,27 @@ namespace heed::kernels::HWY_NAMESPACE {
 // The maximum of a row that saw nothing: whatever its score, its weight is 0.
 constexpr float kFarAbove = kExp2Whole / 2;
 
-// A tile's numbers a query, and where its rows of E^T and dS^T go.
-struct TileMemory {
-  const float *q_t, *do_t, *max, *delta, *low, *high;
-  float *weights, *d_scores;
+// The data of a tile over the current key block.
+struct BackwardTile {
+  Rows k, v;  // the keys of the block that some of its queries see, and their values
+  int64_t D, Dv;
+  const float *q_t, *do_t;   // Q^T [D][query] and dO'^T [Dv][query]
+  const float *max, *delta;  // [query]
+  Hiding hiding;
+  float *weights, *d_scores;  // E^T and dS^T, [key][query]
 
-  // Those of one vector.
-  TileMemory part(int vector) const {
+  // One of its vectors.
+  BackwardTile part(int vector) const {
     const int64_t n = vector * kLanes;
-    return {q_t + n, do_t + n, max + n, delta + n, low + n, high + n, weights + n, d_scores + n};
+    BackwardTile one = *this;
+    one.q_t += n, one.do_t += n, one.max += n, one.delta += n, one.weights += n, one.d_scores += n;
+    return one;
+  }
+  // From row i of E^T on.
+  BackwardTile from_row(int64_t i) const {
+    BackwardTile rest = *this;
+    rest.k = k.from(i), rest.v = v.from(i), rest.weights += i * kTile, rest.d_scores += i * kTile;
+    return rest;
   }
 };
 
@@ -40,15 +53,16 @@ HWY_INLINE void weights_of_scores(F d, const V (&max)[NV], float* scores) {
   for (int i = 0; i < R * NV; ++i) hn::Store(e[i], d, scores + i / NV * kTile + i % NV * kLanes);
 }
 
-// E^T and dS^T for `keys` keys, as if all were seen. One vector alone needs more rows for as many sums.
+// E^T and dS^T for `keys` keys, as if none were masked. One vector alone takes more rows for as many accumulators.
+// The struct is passed by value: through a reference its fields would be loaded again after every store of a vector.
 template <int NV>
-HWY_NOINLINE void weight_range(F d, const AttentionShape& s, Rows k, Rows v, int64_t keys, const TileMemory& mem,
-                               float* weights, float* d_scores, Ahead& ahead) {
+HWY_NOINLINE void weight_range(F d, int64_t keys, BackwardTile mem, Prefetcher& prefetcher) {
   constexpr int kRows = NV == 1 ? 8 : kTileRows;
+  float *weights = mem.weights, *d_scores = mem.d_scores;
   in_pieces<kRows>(keys, [&]<int R>(int64_t i) HEED_INLINED {
-    if constexpr (R == kRows) ahead.some();
+    if constexpr (R == kRows) prefetcher.step();
     V acc[R][NV];
-    product_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, acc);
+    product_rows<R, NV>(d, mem.k.from(i), mem.D, mem.q_t, acc);
     float* to = weights + i * kTile;
     unrolled<R * NV>([&](auto j)
                          HEED_INLINED { hn::Store(acc[j / NV][j % NV], d, to + j / NV * kTile + j % NV * kLanes); });
@@ -60,9 +74,9 @@ HWY_NOINLINE void weight_range(F d, const AttentionShape& s, Rows k, Rows v, int
   for (; done + 2 <= keys; done += 2) weights_of_scores<2, NV>(d, max, weights + done * kTile);
   if (done < keys) weights_of_scores<1, NV>(d, max, weights + done * kTile);
   in_pieces<kRows>(keys, [&]<int R>(int64_t i) HEED_INLINED {
-    if constexpr (R == kRows) ahead.some();
+    if constexpr (R == kRows) prefetcher.step();
     V acc[R][NV];
-    product_rows<R, NV>(d, v.row(i), v.stride, s.Dv, mem.do_t, acc);
+    product_rows<R, NV>(d, mem.v.from(i), mem.Dv, mem.do_t, acc);
     unrolled<R * NV>([&](auto j) HEED_INLINED {
       constexpr int64_t n = j % NV * kLanes;
       const int64_t at = (i + j / NV) * kTile + n;
@@ -72,12 +86,12 @@ HWY_NOINLINE void weight_range(F d, const AttentionShape& s, Rows k, Rows v, int
   });
 }
 
-// Clears hidden pairs in rows [begin, end) of a tile. What stands there may be anything: a hidden score may lie far
-// above the row's maximum, a hidden value may be NaN.
-inline void hide_pairs(F d, const Tile& tile, int64_t begin, int64_t end, const TileMemory& mem) {
+// Clears masked pairs in rows [begin, end) of a tile. They may hold anything: a masked score may be far above the row's
+// maximum, a masked value may be NaN.
+inline void clear_masked_pairs(F d, const Tile& tile, int64_t begin, int64_t end, const BackwardTile& mem) {
   for (int64_t i = begin; i < end; ++i) {
     for (int64_t n = 0; n < tile.vectors * kLanes; n += kLanes) {
-      const auto visible = seen(d, tile.first + i, mem.low + n, mem.high + n);
+      const auto visible = seen(d, tile.first + i, mem.hiding.low + n, mem.hiding.high + n);
       for (float* p : {mem.weights + i * kTile + n, mem.d_scores + i * kTile + n}) {
         hn::Store(hn::IfThenElseZero(visible, hn::Load(d, p)), d, p);
       }
@@ -85,47 +99,38 @@ inline void hide_pairs(F d, const Tile& tile, int64_t begin, int64_t end, const 
   }
 }
 
-// Rows of a tile that only one of its vectors has to do with.
-inline void weight_edge(F d, const AttentionShape& s, Rows k, Rows v, int vector, int64_t begin, int64_t end,
-                        const TileMemory& mem, Ahead& ahead) {
-  if (begin == end) return;
-  const int64_t at = begin * kTile + vector * kLanes;
-  weight_range<1>(d, s, {k.row(begin), k.stride}, {v.row(begin), v.stride}, end - begin, mem.part(vector),
-                  mem.weights + at, mem.d_scores + at, ahead);
-}
-
-// The same for the keys of the current block that the tile sees: k, v and the results begin with the first of them.
-// Only at the ends of its range are there keys that not all of its queries see.
+// E^T and dS^T of one tile over the current block. Rows at its edges may be visible to one vector alone, and only there
+// are there keys that some of its queries see and others do not.
 template <int NV>
-HWY_INLINE void weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile, const TileMemory& mem,
-                            Ahead& ahead) {
+HWY_INLINE void weight_tile(F d, const Tile& tile, const BackwardTile& mem, Prefetcher& prefetcher) {
   const Tile::Edges edges = tile.edges();
-  const int64_t i = edges.lead, at = i * kTile;
-  weight_edge(d, s, k, v, edges.lead_vector, 0, edges.lead, mem, ahead);
-  weight_range<NV>(d, s, {k.row(i), k.stride}, {v.row(i), v.stride}, edges.tail - i, mem, mem.weights + at,
-                   mem.d_scores + at, ahead);
-  weight_edge(d, s, k, v, edges.tail_vector, edges.tail, tile.rows, mem, ahead);
+  const auto edge = [&](int vector, int64_t begin, int64_t end) HWY_ATTR {
+    if (begin < end) weight_range<1>(d, end - begin, mem.part(vector).from_row(begin), prefetcher);
+  };
+  edge(edges.lead_vector, 0, edges.lead);
+  weight_range<NV>(d, edges.tail - edges.lead, mem.from_row(edges.lead), prefetcher);
+  edge(edges.tail_vector, edges.tail, tile.rows);
   if (!tile.masked) return;
-  hide_pairs(d, tile, 0, tile.clear_begin(), mem);
-  hide_pairs(d, tile, tile.clear_end(), tile.rows, mem);
+  clear_masked_pairs(d, tile, 0, tile.clear_begin(), mem);
+  clear_masked_pairs(d, tile, tile.clear_end(), tile.rows, mem);
 }
 
-// The long way, for whatever ScoreStages asks. Null where not asked for:
+// The data of the stages of a tile. Null where a stage is not wanted.
 struct BackwardStages {
   const HeadStages& head;
-  const Hiding& hiding;
   const float *position, *extra, *keep;  // see StageScratch
-  const float* w;                        // additive score
+  const float* w;                        // of the additive score
   const float* only_q;                   // the row of a tile's one query, for the additive score
   float scale, gate;
-  float* d_bias;    // dZ^T of the tile
-  float* gate_sum;  // a number a query
+  float* d_bias;    // dZ^T of the tile, [key][query]
+  float* gate_sum;  // [query]
 };
 
-// E^T of R keys, from their products; where a softcap is, its derivative goes to `slopes`.
+// E^T of R keys from row i on, from their scores x; the derivative of a softcap goes to the place of dS^T.
 template <int R, int NV>
-HWY_INLINE void staged_exponentials(F d, const Tile& tile, int64_t i, const TileMemory& mem,
-                                    const BackwardStages& stages, V (&x)[R * NV], float* weights, float* slopes) {
+HWY_INLINE void staged_weights(F d, const Tile& tile, int64_t i, const BackwardTile& mem, const BackwardStages& stages,
+                               V (&x)[R * NV]) {
+  float *weights = mem.weights + i * kTile, *slopes = mem.d_scores + i * kTile;
   cap_scores(d, stages.head, x);
   if (stages.head.cap != 0) {
     const V inverse = hn::Set(d, 1 / stages.head.cap), one = hn::Set(d, 1.0f);
@@ -140,16 +145,18 @@ HWY_INLINE void staged_exponentials(F d, const Tile& tile, int64_t i, const Tile
   for (int j = 0; j < R * NV; ++j) {
     const int64_t row = i + j / NV, n = j % NV * kLanes;
     if (stages.head.hides() || row < tile.clear_begin() || row >= tile.clear_end()) {
-      x[j] = hn::IfThenElseZero(stages.hiding.seen_by(d, tile.first + row, row, n), x[j]);
+      x[j] = hn::IfThenElseZero(mem.hiding.seen_by(d, tile.first + row, row, n), x[j]);
     }
     hn::Store(x[j], d, weights + j / NV * kTile + n);
   }
 }
 
-// dS^T of R keys from V dO'^T (acc), E^T (weights) and the softcap's derivative (d_scores); weights become those of dV.
+// dS^T of R keys from row i on, from V dO'^T (acc), E^T (mem.weights) and the softcap's derivative (mem.d_scores). The
+// weights become those of dV: gated, and zero where dropped.
 template <int R, int NV>
-HWY_INLINE void staged_d_scores(F d, const Tile& tile, int64_t i, const TileMemory& mem, const BackwardStages& stages,
-                                const V (&acc)[R][NV], float* weights, float* d_scores) {
+HWY_INLINE void staged_d_scores(F d, const Tile& tile, int64_t i, const BackwardTile& mem, const BackwardStages& stages,
+                                const V (&acc)[R][NV]) {
+  float *weights = mem.weights + i * kTile, *d_scores = mem.d_scores + i * kTile;
   const V gate = hn::Set(d, stages.gate), scale = hn::Set(d, stages.scale);
   unrolled<R>([&](auto r) HEED_INLINED {
     const int64_t row = i + r;
@@ -164,9 +171,9 @@ HWY_INLINE void staged_d_scores(F d, const Tile& tile, int64_t i, const TileMemo
       }
       V dz = hn::Mul(e, hn::MulSub(gate, p, hn::Load(d, mem.delta + n * kLanes)));
       V slope = stages.head.cap != 0 ? hn::Mul(scale, hn::Load(d, d_scores + at)) : scale;
-      // A hidden key or value may be NaN, and so the score and dP here.
+      // A masked key or value may be NaN, and so the score and dP here.
       if (hides) {
-        const auto seen_here = stages.hiding.seen_by(d, tile.first + row, row, n * kLanes);
+        const auto seen_here = mem.hiding.seen_by(d, tile.first + row, row, n * kLanes);
         dz = hn::IfThenElseZero(seen_here, dz);
         p = hn::IfThenElseZero(seen_here, p);
         slope = hn::IfThenElseZero(seen_here, slope);
@@ -184,181 +191,44 @@ HWY_INLINE void staged_d_scores(F d, const Tile& tile, int64_t i, const TileMemo
 
 // E^T and dS^T for the R keys from row i of the tile on.
 template <int R, int NV>
-HWY_INLINE void staged_weight_rows(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile, int64_t i,
-                                   const TileMemory& mem, const BackwardStages& stages) {
-  float *weights = mem.weights + i * kTile, *d_scores = mem.d_scores + i * kTile;
+HWY_INLINE void staged_weight_rows(F d, const Tile& tile, int64_t i, const BackwardTile& mem,
+                                   const BackwardStages& stages) {
   V acc[R][NV];
-  if (stages.only_q) {  // in lanes it would leave all but one idle, and tanh is dear
+  if (stages.only_q) {  // a query in lanes would leave all but one of them idle, and tanh is expensive
     const float* rows[R];
     float scores[R];
-    for (int r = 0; r < R; ++r) rows[r] = k.row(i + r);
-    additive_dot<R>(d, stages.only_q, rows, stages.w, s.D, scores);
+    for (int r = 0; r < R; ++r) rows[r] = mem.k.row(i + r);
+    additive_dot<R>(d, stages.only_q, rows, stages.w, mem.D, scores);
     unrolled<R * NV>([&](auto j) HEED_INLINED { acc[j / NV][j % NV] = hn::Set(d, scores[j / NV]); });
   } else if (stages.w) {
-    additive_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, stages.w, acc);
+    additive_rows<R, NV>(d, mem.k.from(i), mem.D, mem.q_t, stages.w, acc);
   } else {
-    product_rows<R, NV>(d, k.row(i), k.stride, s.D, mem.q_t, acc);
+    product_rows<R, NV>(d, mem.k.from(i), mem.D, mem.q_t, acc);
   }
-  constexpr int kRows = R % 2 == 0 ? 2 : 1;  // as many as registers hold
+  constexpr int kRows = R % 2 == 0 ? 2 : 1;  // as many as there are registers for
   unrolled<R / kRows>([&](auto step) HEED_INLINED {
     constexpr int r = step * kRows;
     V x[kRows * NV];
     unrolled<kRows * NV>([&](auto j) HEED_INLINED { x[j] = acc[r + j / NV][j % NV]; });
-    staged_exponentials<kRows, NV>(d, tile, i + r, mem, stages, x, weights + r * kTile, d_scores + r * kTile);
+    staged_weights<kRows, NV>(d, tile, i + r, mem, stages, x);
   });
-  product_rows<R, NV>(d, v.row(i), v.stride, s.Dv, mem.do_t, acc);
-  staged_d_scores<R, NV>(d, tile, i, mem, stages, acc, weights, d_scores);
+  product_rows<R, NV>(d, mem.v.from(i), mem.Dv, mem.do_t, acc);
+  staged_d_scores<R, NV>(d, tile, i, mem, stages, acc);
 }
 
+// weight_tile with all stages.
 template <int NV>
-HWY_NOINLINE void staged_weight_tile(F d, const AttentionShape& s, Rows k, Rows v, const Tile& tile,
-                                     const TileMemory& mem, const BackwardStages& stages) {
+HWY_NOINLINE void staged_weight_tile(F d, const Tile& tile, const BackwardTile& mem, const BackwardStages& stages) {
   in_pieces<kTileRows>(tile.rows,
-                       [&]<int R>(int64_t i) HWY_ATTR { staged_weight_rows<R, NV>(d, s, k, v, tile, i, mem, stages); });
+                       [&]<int R>(int64_t i) HWY_ATTR { staged_weight_rows<R, NV>(d, tile, i, mem, stages); });
 }
 
-// The queries of a tile that see one of some keys, counted from the block's first, and where their weights stand.
-struct QueryRange {
-  int64_t begin, count, weights_at{0};
-};
-
-HWY_INLINE QueryRange queries_that_see(F d, const Tile& tile, int64_t first, int64_t keys, const float* low,
-                                       const float* high) {
-  if (tile.rows == 0 || tile.first >= first + keys || tile.first + tile.rows <= first) return {0, 0};
-  if (first >= tile.keys.all_begin && first + keys <= tile.keys.all_end) return {0, tile.count};
-  const V begin = hn::Set(d, static_cast<float>(first)), end = hn::Set(d, static_cast<float>(first + keys));
-  uint32_t seen_by = 0;  // a bit a query
-  for (int64_t n = 0; n < kTile; n += kLanes) {
-    const auto sees = hn::And(hn::Lt(hn::Load(d, low + n), end), hn::Gt(hn::Load(d, high + n), begin));
-    uint8_t bits[8] = {};
-    hn::StoreMaskBits(d, sees, bits);
-    uint16_t lanes;
-    std::memcpy(&lanes, bits, sizeof lanes);
-    seen_by |= uint32_t{lanes} << n;
-  }
-  seen_by &= static_cast<uint32_t>((uint64_t{1} << tile.count) - 1);
-  if (seen_by == 0) return {0, 0};
-  const int skipped = std::countr_zero(seen_by);
-  return {skipped, std::bit_width(seen_by) - skipped};
-}
-
-// Keys whose sums are in registers at a time, by two vectors of columns.
-constexpr int kSpreadKeys = kManyRegisters ? 12 : 6;
-
-// So many keys, or the 4, 2 or 1 at the end of a block, and which queries of each tile see one of them.
-struct KeyGroup {
-  int64_t first;  // counted from the block's first key
-  int keys;
-  const QueryRange* queries;
-  int64_t ranges;
-};
-
-// Where the sums of a block's keys stand, whether they hold anything yet, and, if no more queries will come to them,
-// the gradient that they are added to.
-struct Spread {
-  float* sums;
-  int64_t width;
-  bool fresh;
-  float* gradient;  // or null
-  int64_t stride;
-
-  Spread at(int64_t key, int64_t c) const {
-    return {sums + key * width + c, width, fresh, gradient ? gradient + key * stride + c : nullptr, stride};
-  }
-};
-
-// sums[r][c] += sum_query weights[r][query] rows[query][c] for R keys and NV vectors of columns, over the queries of
-// each tile that see one of these keys: dV += E^T dO, dK += dS^T Q.
-template <int R, int NV>
-HWY_INLINE void spread_rows(F d, const QueryRange* queries, int64_t ranges, const float* weights, const float* rows,
-                            const Spread& to) {
-  const int64_t width = to.width;
-  V acc[R][NV];
-  if (to.fresh) {
-    unrolled<R * NV>([&](auto i) HEED_INLINED { acc[i / NV][i % NV] = hn::Zero(d); });
-  } else {
-    unrolled<R * NV>(
-        [&](auto i) HEED_INLINED { acc[i / NV][i % NV] = hn::Load(d, to.sums + i / NV * width + i % NV * kLanes); });
-  }
-  if (to.gradient) {
-    for (int r = 0; r < R; ++r) hwy::Prefetch(to.gradient + r * to.stride);
-  }
-  for (const QueryRange* range = queries; range < queries + ranges; ++range) {
-    const float* HWY_RESTRICT w = weights + range->weights_at;
-    const float* HWY_RESTRICT x = rows + range->begin * width;
-    for (int64_t q = 0; q < range->count; ++q, x += width) {
-      V y[NV];
-      unrolled<NV>([&](auto n) HEED_INLINED { y[n] = hn::Load(d, x + n * kLanes); });
-      unrolled<R>([&](auto r) HEED_INLINED {
-        const V e = hn::Set(d, w[r * kTile + q]);
-        unrolled<NV>([&](auto n) HEED_INLINED { acc[r][n] = hn::MulAdd(e, y[n], acc[r][n]); });
-      });
-    }
-  }
-  unrolled<R * NV>([&](auto i) HEED_INLINED {
-    const V sum = acc[i / NV][i % NV];
-    if (to.gradient) {
-      float* p = to.gradient + i / NV * to.stride + i % NV * kLanes;
-      hn::StoreU(hn::Add(hn::LoadU(d, p), sum), d, p);
-    } else {
-      hn::Store(sum, d, to.sums + i / NV * width + i % NV * kLanes);
-    }
-  });
-}
-
-// The same for all groups of a block's keys. Columns come first: a few of them, of all queries, stay in L1 while group
-// after group passes over them.
-template <int NV>
-HWY_NOINLINE void spread_columns(F d, const KeyGroup* groups, int64_t count, const float* weights, const float* rows,
-                                 int64_t c, const Spread& to) {
-  for (const KeyGroup* group = groups; group < groups + count; ++group) {
-    const auto spread = [&]<int R>() HEED_INLINED {
-      spread_rows<R, NV>(d, group->queries, group->ranges, weights + group->first * kTile, rows + c,
-                         to.at(group->first, c));
-    };
-    switch (group->keys) {
-      case kSpreadKeys:
-        spread.template operator()<kSpreadKeys>();
-        break;
-      case 4:
-        spread.template operator()<4>();
-        break;
-      case 2:
-        spread.template operator()<2>();
-        break;
-      default:
-        spread.template operator()<1>();
-    }
-  }
-}
-
-inline void spread_groups(F d, const KeyGroup* groups, int64_t count, const float* weights, const float* rows,
-                          int64_t columns, const Spread& to) {
-  int64_t c = 0;
-  for (; c + kLanes < columns; c += 2 * kLanes) spread_columns<2>(d, groups, count, weights, rows, c, to);
-  if (c < columns) spread_columns<1>(d, groups, count, weights, rows, c, to);
-}
-
-// The same for one key and one tile, where Q or dO hold NaN or infinity and some pairs are hidden: those are left out.
-inline void spread_carefully(F d, const Tile& tile, int64_t row, const Hiding& hiding, const float* weights,
-                             const float* rows, int64_t width, float* to) {
-  const float key = static_cast<float>(tile.first + row);
-  for (int64_t q = 0; q < tile.count; ++q) {
-    if (key < hiding.low[q] || key >= hiding.high[q]) continue;
-    if (hiding.extra && hiding.extra[row * kTile + q] == kHidden) continue;
-    const V weight = hn::Set(d, weights[row * kTile + q]);
-    for (int64_t c = 0; c < width; c += kLanes) {
-      hn::Store(hn::MulAdd(weight, hn::Load(d, rows + q * width + c), hn::Load(d, to + c)), d, to + c);
-    }
-  }
-}
-
-// A row as backward keeps it: whole vectors, zero beyond its numbers.
+// A row in backward's scratch: whole vectors, zero from `columns` on.
 struct PaddedRow {
   float* data;
   int64_t columns, width;
 
-  // Calls f(vector, at) for the numbers of `from`, stores what it returns, and clears the rest.
+  // Stores f(vector of `from`, its first column) for all of them, and clears the rest.
   template <class Function>
   HWY_INLINE void fill(F d, const float* from, const Function& f) const {
     int64_t c = 0;
@@ -372,17 +242,17 @@ struct PaddedRow {
   void clear() const { std::memset(data, 0, static_cast<size_t>(width) * sizeof(float)); }
 };
 
-// Becomes other than zero where a number that was looked at is not finite: x * 0 is NaN then.
+// Whether all elements shown to it are finite: the sum of x * 0 is NaN where one is not.
 struct Finiteness {
   V sum;
   explicit Finiteness(F d) : sum(hn::Zero(d)) {}
-  HWY_INLINE void look_at(F d, V x) { sum = hn::MulAdd(x, hn::Zero(d), sum); }
+  HWY_INLINE void add(F d, V x) { sum = hn::MulAdd(x, hn::Zero(d), sum); }
   bool all_finite(F d) const { return hn::AllTrue(d, hn::Eq(sum, hn::Zero(d))); }
 };
 
 HWY_INLINE void copy_row(F d, const float* from, const PaddedRow& to, Finiteness& finite) {
   to.fill(d, from, [&](V x, int64_t) HEED_INLINED {
-    finite.look_at(d, x);
+    finite.add(d, x);
     return x;
   });
 }
@@ -393,7 +263,7 @@ HWY_INLINE float scale_and_dot(F d, const float* from, float factor, const float
   V product = hn::Zero(d);
   to.fill(d, from, [&](V x, int64_t c) HEED_INLINED {
     const V scaled = hn::Mul(x, hn::Set(d, factor));
-    finite.look_at(d, scaled);
+    finite.add(d, scaled);
     product = hn::MulAdd(scaled, load_part(d, other + c, to.columns - c), product);
     return scaled;
   });

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How plans check the views that they are given: a message names the argument, what came, what was expected. Internal.
+// Checks of the views that a plan is given: messages name the argument, what came, what was expected. Internal.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -27,8 +28,8 @@ void check_readable(const char* name, const ViewLike& view) {
   }
 }
 
-// An output must hold every element at a place of its own. Taking the dimensions from the smallest stride up, each
-// must step over all that came before.
+// An output's elements must not overlap: taking the dimensions by rising stride, each must step over all that the ones
+// before it reach.
 template <class T, size_t Rank>
 void check_writable(const char* name, const View<T, Rank>& view) {
   if (element_count(view.shape()) == 0) return;

@@ -1,6 +1,7 @@
-// Forward for a single query, bound by reading K and V once: the head width stands in SIMD lanes, keys are streamed in
-// blocks, from four places at a time: a core that follows one stream waits for memory half of the time. Long keys are
-// cut into chunks by the plan; their partial results are joined in order at the end.
+// SPDX-License-Identifier: Apache-2.0
+// Forward for a single query, bound by reading K and V once. The head width is in SIMD lanes. Keys are read in blocks,
+// as four streams at a time: a core that follows one stream waits for memory half of the time. The plan divides long
+// sequences of keys into chunks; their partial results are combined in order at the end.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heed/kernels/attention/decode.cc"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"
@@ -15,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
-// The 128-bit blocks of a vector, added up.
+// Stores the sum of a vector's 128-bit blocks.
 template <class D>
 HWY_INLINE void store_block_sum(D d, hn::Vec<D> v, float* to) {
   if constexpr (hn::MaxLanes(D()) <= 4) {
@@ -27,70 +28,78 @@ HWY_INLINE void store_block_sum(D d, hn::Vec<D> v, float* to) {
 }
 #endif
 
-// The order in which rows are read: place p is row (p mod 4) * jump + (p / 4) * step. Four streams, jump rows apart
-// (step 1), or one (jump 1, step 4).
+// Rows of a block are read in an order in which streams alternate, and are numbered in that order: p. In strided
+// memory, row p is (p mod 4) * jump + (p / 4) * step: four streams that are jump rows apart (step 1), or one stream
+// (jump 1, step 4).
 constexpr int64_t kStreams = 4;
 struct Order {
   int64_t jump, step;
   int64_t row(int64_t p) const { return p % kStreams * jump + p / kStreams * step; }
 };
 
-// Where the row of each place stands: evenly spaced, so that the prefetchers see it coming ...
+// Strided rows in that order; the hardware prefetcher follows the streams.
 template <class T>
-struct EvenPlaces {
+struct StridedRows {
   using Element = T;
-  RowsOf<T> rows;
+  RowsOf<const T> rows;
   Order order;
   const T* at(int64_t p) const { return rows.row(order.row(p)); }
-  void ask_ahead(int64_t, int64_t) const {}
-  EvenPlaces from_column(int64_t c) const { return {{rows.data + c, rows.stride}, order}; }
+  void prefetch_after(int64_t, int64_t) const {}
+  StridedRows from_column(int64_t c) const { return {{rows.data + c, rows.stride}, order}; }
 };
 
-constexpr int64_t kAhead = 4;  // rows of a stream, from the one that is read to the one that is asked for
+constexpr int64_t kPrefetchDistance = 4;  // rows of a stream, from the one that is read to the one that is prefetched
 
-// ... or anywhere, as a list says.
+// Paged rows in that order, by a list of their addresses.
 template <class T>
-struct ListedPlaces {
+struct ListedRows {
   using Element = T;
   static constexpr int64_t kMost = DecodeScratch::kKeys;
-  const T* const* rows;  // with kStreams * kAhead more at the end, which are asked for and not read
+  const T* const* rows;  // with kStreams * kPrefetchDistance more at the end, which are prefetched and not read
   int64_t column;
   const T* at(int64_t p) const { return rows[p] + column; }
-  void ask_ahead(int64_t p, int64_t columns) const { prefetch_row(rows[p + kStreams * kAhead] + column, columns); }
-  ListedPlaces from_column(int64_t c) const { return {rows, column + c}; }
+  void prefetch_after(int64_t p, int64_t columns) const {
+    prefetch_row(rows[p + kStreams * kPrefetchDistance] + column, columns);
+  }
+  ListedRows from_column(int64_t c) const { return {rows, column + c}; }
 };
 
-// The list of rows in blocks: `each` rows of `streams` streams, which begin `apart` rows from each other.
+// `each` rows of each of `streams` streams, which begin at key `first` and `apart` keys from each other.
+struct KeyStreams {
+  int64_t first, apart, streams, each;
+  int64_t count() const { return streams * each; }
+};
+
+// Makes the list.
 template <class T>
 class RowList {
  public:
-  ListedPlaces<T> fill(const KvView& kv, int64_t b, int64_t h, int64_t first, int64_t apart, int64_t streams,
-                       int64_t each) {
+  ListedRows<T> fill(const KvRows& from, KeyStreams keys) {
+    const auto [first, apart, streams, each] = keys;
     for (int64_t stream = 0; stream < streams; ++stream) {
       for (int64_t i = 0, run; i < each; i += run) {
         const int64_t key = first + stream * apart + i;
-        run = kv.run(key, each - i);
-        const RowsOf<T> rows = stored_rows<T>(kv, b, h, key);
+        run = from.kv.run(key, each - i);
+        const RowsOf<const T> rows = from.stored<T>(key);
         for (int64_t j = 0; j < run; ++j) rows_[(i + j) * streams + stream] = rows.row(j);
       }
     }
-    const int64_t count = streams * each;
-    std::fill_n(rows_ + count, kStreams * kAhead, rows_[count - 1]);
+    std::fill_n(rows_ + keys.count(), kStreams * kPrefetchDistance, rows_[keys.count() - 1]);
     return {rows_, 0};
   }
 
  private:
-  const T* rows_[ListedPlaces<T>::kMost + kStreams * kAhead];
+  const T* rows_[ListedRows<T>::kMost + kStreams * kPrefetchDistance];
 };
 
-// scores[i] = q . k_i for the R rows from place p on, R a multiple of four; q is padded with zeros.
-template <int R, class Places>
-HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, const Places& k, int64_t p, int64_t D, float* scores) {
-  const typename Places::Element* HWY_RESTRICT row[R];
+// scores[i] = q . k_i for the R rows from p on, R one or a multiple of four; q is padded with zeros.
+template <int R, class OrderedRows>
+HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, const OrderedRows& k, int64_t p, int64_t D, float* scores) {
+  const typename OrderedRows::Element* HWY_RESTRICT row[R];
   V acc[R];
   for (int r = 0; r < R; ++r) {
     row[r] = k.at(p + r);
-    k.ask_ahead(p + r, D);
+    k.prefetch_after(p + r, D);
     acc[r] = hn::Zero(d);
   }
   int64_t c = 0;
@@ -117,21 +126,30 @@ HWY_INLINE void dot_rows(F d, const float* HWY_RESTRICT q, const Places& k, int6
 #endif
 }
 
-// A weight that says 'hidden': whatever stands in the row of v then, it is left out.
-constexpr float kLeftOut = -1;
+// The weight of a masked key: its row of v is skipped, whatever it holds.
+constexpr float kSkipped = -1;
 
-// out <- keep * out + sum_p weights[p] v_p over C vectors of columns; `left` columns are real.
-template <int C, class Places>
-HWY_INLINE void mix_rows(F d, const Places& v, int64_t keys, int64_t left, const float* HWY_RESTRICT weights,
-                         float keep, float* HWY_RESTRICT out) {
+// The weights of a block of keys, and the factor of the output so far.
+struct BlockWeights {
+  const float* weights;
+  int64_t keys;
+  float rescale;
+};
+
+// out <- rescale * out + sum_p weights[p] v_p over C vectors of columns, of which `left` columns are not padding.
+template <int C, class OrderedRows>
+HWY_INLINE void accumulate_values(F d, const OrderedRows& v, BlockWeights block, int64_t left,
+                                  float* HWY_RESTRICT out) {
+  const float* HWY_RESTRICT weights = block.weights;
+  const int64_t keys = block.keys;
   V acc[C];
-  for (int c = 0; c < C; ++c) acc[c] = hn::Mul(hn::Set(d, keep), hn::Load(d, out + c * kLanes));
+  for (int c = 0; c < C; ++c) acc[c] = hn::Mul(hn::Set(d, block.rescale), hn::Load(d, out + c * kLanes));
   for (int64_t p = 0; p < keys; ++p) {
-    if (weights[p] == kLeftOut) continue;
-    const typename Places::Element* HWY_RESTRICT row = v.at(p);
+    if (weights[p] == kSkipped) continue;
+    const typename OrderedRows::Element* HWY_RESTRICT row = v.at(p);
     const V w = hn::Set(d, weights[p]);
     if (left >= C * kLanes) {
-      v.ask_ahead(p, C * kLanes);
+      v.prefetch_after(p, C * kLanes);
       for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, load_wide(d, row + c * kLanes), acc[c]);
     } else {
       for (int c = 0; c < C; ++c) acc[c] = hn::MulAdd(w, load_part(d, row + c * kLanes, left - c * kLanes), acc[c]);
@@ -140,7 +158,7 @@ HWY_INLINE void mix_rows(F d, const Places& v, int64_t keys, int64_t left, const
   for (int c = 0; c < C; ++c) hn::Store(acc[c], d, out + c * kLanes);
 }
 
-// Softcap, ALiBi, bias and mask on the scores of `keys` keys from `first` on, the keys in lanes.
+// Softcap, ALiBi, bias and boolean mask on the scores of `keys` keys from `first` on, the keys in lanes.
 inline void stage_scores(F d, const HeadStages& stages, float position, int64_t first, int64_t keys, float* scores) {
   for (int64_t i = 0; i < keys; i += kLanes) {
     V x[1] = {hn::Load(d, scores + i)};
@@ -158,40 +176,40 @@ inline void stage_scores(F d, const HeadStages& stages, float position, int64_t 
   }
 }
 
-// What the softmax does not know: dropped weights become 0, and hidden ones are left out. `first` is the first key.
+// After the softmax: dropped weights become 0, masked ones kSkipped. `first` is the index of the first key.
 inline void drop_weights(const HeadStages& stages, int64_t first, int64_t keys, float* weights) {
   for (int64_t i = 0; i < keys; ++i) {
     if (stages.hides()) {
       const bool hidden = (stages.bias && stages.bias[(first + i) * stages.bias_s] == kHidden) ||
                           (stages.dense != nullptr && !stages.dense[(first + i) * stages.dense_s]);
-      if (hidden) weights[i] = kLeftOut;
+      if (hidden) weights[i] = kSkipped;
     }
-    if (weights[i] != kLeftOut && !stages.dropout.keeps(stages.head, 0, first + i)) weights[i] = 0;
+    if (weights[i] != kSkipped && !stages.dropout.keeps(stages.head, 0, first + i)) weights[i] = 0;
   }
 }
 
-// One query head on its way through the keys, a block of at most DecodeScratch::kKeys at a time.
+// One query head, as it advances over the keys in blocks of at most DecodeScratch::kKeys.
 struct DecodeRow {
   const AttentionShape& s;
   const HeadStages& stages;
   bool plain;
-  const float *q, *w;  // padded with zeros; w: null for the product
+  const float *q, *w;  // padded with zeros; w: of the additive score, or null
   float position;
-  float* scores;  // of a block
+  float* scores;  // of a block, then its weights
   float &max, &sum;
   float* out;
 
   // The scores of `keys` keys.
-  template <class Places>
-  HWY_INLINE void score(F d, const Places& k, int64_t keys) const {
+  template <class OrderedRows>
+  HWY_INLINE void score(F d, const OrderedRows& k, int64_t keys) const {
     int64_t i = 0;
     if (w) {
       for (; i + 2 <= keys; i += 2) {
-        const typename Places::Element* const rows[] = {k.at(i), k.at(i + 1)};
+        const typename OrderedRows::Element* const rows[] = {k.at(i), k.at(i + 1)};
         additive_dot(d, q, rows, w, s.D, scores + i);
       }
       for (; i < keys; ++i) {
-        const typename Places::Element* const rows[] = {k.at(i)};
+        const typename OrderedRows::Element* const rows[] = {k.at(i)};
         additive_dot(d, q, rows, w, s.D, scores + i);
       }
       return;
@@ -200,9 +218,8 @@ struct DecodeRow {
     for (; i < keys; ++i) dot_rows<1>(d, q, k, i, s.D, scores + i);
   }
 
-  // The scores of a block become weights; returns what becomes of the output so far. In stages the keys have to be in
-  // their natural order, `first` the first one's index.
-  HWY_INLINE float weigh(F d, int64_t first, int64_t keys) const {
+  // The scores of a block become weights. With stages, the keys have to be in their natural order, from `first` on.
+  HWY_INLINE BlockWeights weigh(F d, int64_t first, int64_t keys) const {
     const int64_t whole = round_up(keys, kLanes);
     if (!plain) stage_scores(d, stages, position, first, keys, scores);
     for (int64_t j = keys; j < whole; ++j) scores[j] = kHidden;
@@ -215,33 +232,28 @@ struct DecodeRow {
       hn::Store(e, d, scores + j);
       l = hn::Add(l, e);
     }
-    const float keep = hn::GetLane(exp2_integer(d, hn::Sub(hn::Set(d, max), m)));
-    sum = keep * sum + hn::GetLane(hn::SumOfLanes(d, l));
+    const float rescale = hn::GetLane(exp2_integer(d, hn::Sub(hn::Set(d, max), m)));
+    sum = rescale * sum + hn::GetLane(hn::SumOfLanes(d, l));
     max = hn::GetLane(m);
     if (!plain && (stages.hides() || stages.dropout.on())) drop_weights(stages, first, keys, scores);
-    return keep;
+    return {scores, keys, rescale};
   }
 
-  // What the values of `keys` keys give to the output, which counts `keep` times from now on.
-  template <class Places>
-  HWY_INLINE void mix(F d, const Places& v, int64_t keys, float keep) const {
+  // Accumulates the values of a block into the output.
+  template <class OrderedRows>
+  HWY_INLINE void accumulate(F d, const OrderedRows& v, BlockWeights block) const {
     int64_t c = 0;
-    for (; c + 8 * kLanes <= s.Dv; c += 8 * kLanes) {
-      mix_rows<8>(d, v.from_column(c), keys, s.Dv - c, scores, keep, out + c);
-    }
-    for (; c + 4 * kLanes <= s.Dv; c += 4 * kLanes) {
-      mix_rows<4>(d, v.from_column(c), keys, s.Dv - c, scores, keep, out + c);
-    }
-    for (; c < s.Dv; c += kLanes) mix_rows<1>(d, v.from_column(c), keys, s.Dv - c, scores, keep, out + c);
+    for (; c + 8 * kLanes <= s.Dv; c += 8 * kLanes) accumulate_values<8>(d, v.from_column(c), block, s.Dv - c, out + c);
+    for (; c + 4 * kLanes <= s.Dv; c += 4 * kLanes) accumulate_values<4>(d, v.from_column(c), block, s.Dv - c, out + c);
+    for (; c < s.Dv; c += kLanes) accumulate_values<1>(d, v.from_column(c), block, s.Dv - c, out + c);
   }
 };
 
-// The query heads of one key head over keys [begin, begin + keys), stored as T.
+// The query heads of one key head over some keys, stored as T.
 template <class T>
-void decode_keys(F d, const ForwardCall& call, int64_t b, int64_t hk, int64_t begin, int64_t keys,
-                 const DecodeScratch& mem) {
+void decode_keys(F d, const ForwardCall& call, int64_t b, int64_t hk, KeyRange range, const DecodeScratch& mem) {
   const AttentionShape& s = call.plan.shape;
-  const KvView &k = call.in.k, &v = call.in.v;
+  const KvRows k{call.in.k, b, hk, range}, v{call.in.v, b, hk, range};
   const bool plain = call.plan.stages.plain(), additive = call.plan.stages.additive;
   const float position = static_cast<float>(call.plan.visibility.position(b, 0));
   const auto for_heads = [&](const auto& visit) HWY_ATTR {
@@ -251,33 +263,36 @@ void decode_keys(F d, const ForwardCall& call, int64_t b, int64_t hk, int64_t be
                       mem.scores, mem.max[g], mem.sum[g], mem.out + g * mem.width_v});
     }
   };
-  const auto visit = [&](int64_t first, int64_t count, const auto& k_places, const auto& v_places) HWY_ATTR {
+  const auto visit = [&](const KeyStreams& keys, const auto& k_rows, const auto& v_rows) HWY_ATTR {
+    const int64_t first = keys.first, count = keys.count();
     for_heads([&](const DecodeRow& row) HWY_ATTR {
-      row.score(d, k_places, count);
-      row.mix(d, v_places, count, row.weigh(d, first, count));
+      row.score(d, k_rows, count);
+      row.accumulate(d, v_rows, row.weigh(d, first, count));
     });
   };
-  // `each` rows of each of the streams that begin with `first`, `apart` rows from each other.
-  const bool listed = k.is_paged() || v.is_paged();
+  // Pages that hold all of the keys are as good as rows that follow each other.
+  const int64_t all = range.end - range.begin;
+  const bool listed = k.kv.run(range.begin, all) < all || v.kv.run(range.begin, all) < all;
   RowList<T> k_list, v_list;
-  const auto visit_streams = [&](int64_t first, int64_t apart, int64_t streams, int64_t each) HWY_ATTR {
+  const auto visit_streams = [&](const KeyStreams& keys) HWY_ATTR {
     if (listed) {
-      visit(first, streams * each, k_list.fill(k, b, hk, first, apart, streams, each),
-            v_list.fill(v, b, hk, first, apart, streams, each));
+      visit(keys, k_list.fill(k, keys), v_list.fill(v, keys));
     } else {
-      const Order order = streams == kStreams ? Order{apart, 1} : Order{1, kStreams};
-      visit(first, streams * each, EvenPlaces<T>{stored_rows<T>(k, b, hk, first), order},
-            EvenPlaces<T>{stored_rows<T>(v, b, hk, first), order});
+      const Order order = keys.streams == kStreams ? Order{keys.apart, 1} : Order{1, kStreams};
+      visit(keys, StridedRows<T>{k.stored<T>(keys.first), order}, StridedRows<T>{v.stored<T>(keys.first), order});
     }
   };
-  // Stages want the keys in their order.
-  const int64_t streams = plain ? kStreams : 1, length = keys / streams, most = DecodeScratch::kKeys / streams;
-  for (int64_t i = 0; i < length; i += most) visit_streams(begin + i, length, streams, std::min(most, length - i));
+  // Stages need the keys in their natural order: one stream.
+  const int64_t keys = range.end - range.begin, streams = plain ? kStreams : 1, length = keys / streams;
+  const int64_t most = DecodeScratch::kKeys / streams;
+  for (int64_t i = 0; i < length; i += most) {
+    visit_streams({range.begin + i, length, streams, std::min(most, length - i)});
+  }
   const int64_t rest = keys - streams * length;
-  if (rest > 0) visit_streams(begin + streams * length, 0, 1, rest);
+  if (rest > 0) visit_streams({range.begin + streams * length, 0, 1, rest});
 }
 
-// The query heads of one key head over one chunk of keys, in `mem`.
+// The query heads of one key head over one chunk of keys; the results are left in `mem`.
 void decode_chunk(const ForwardCall& call, int64_t b, int64_t hk, KeyRange chunk, const DecodeScratch& mem) {
   const F d;
   const AttentionShape& s = call.plan.shape;
@@ -295,15 +310,15 @@ void decode_chunk(const ForwardCall& call, int64_t b, int64_t hk, KeyRange chunk
     mem.sum[g] = 0;
   }
   const KeyRange seen = call.plan.visibility.row(b, 0);
-  const int64_t begin = std::max(chunk.begin, seen.begin), keys = std::min(chunk.end, seen.end) - begin;
-  if (keys <= 0) return;
+  const KeyRange keys{std::max(chunk.begin, seen.begin), std::min(chunk.end, seen.end)};
+  if (keys.empty()) return;
   switch (call.in.k.dtype()) {
     case DType::f32:
-      return decode_keys<float>(d, call, b, hk, begin, keys, mem);
+      return decode_keys<float>(d, call, b, hk, keys, mem);
     case DType::bf16:
-      return decode_keys<BFloat16>(d, call, b, hk, begin, keys, mem);
+      return decode_keys<BFloat16>(d, call, b, hk, keys, mem);
     case DType::f16:
-      return decode_keys<Float16>(d, call, b, hk, begin, keys, mem);
+      return decode_keys<Float16>(d, call, b, hk, keys, mem);
     case DType::f64:
     case DType::i32:
       assert(false);  // no KvView has these
@@ -328,8 +343,8 @@ void write_row(const ForwardCall& call, int64_t b, int64_t h, float max, float s
   write_row_stats(call.out, b, h, 0, sum == 0 ? 0 : max, sum);
 }
 
-// partial[chunk] = {max, sum, out}: brings all to the largest maximum, and adds.
-void join_chunks(const ForwardCall& call, int64_t b, int64_t h, float* partial) {
+// Combines partial[chunk] = {max, sum, out}: rescales all to the largest maximum, and adds them.
+void combine_chunks(const ForwardCall& call, int64_t b, int64_t h, float* partial) {
   const AttentionShape& s = call.plan.shape;
   const int64_t chunks = call.plan.blocking.key_chunks, stride = decode_partial_stride(s);
   float max = partial[0];
@@ -374,7 +389,7 @@ void forward_decode(const ForwardCall& call, Workspace& workspace, Parallel& par
   });
   if (cut.key_chunks == 1) return;
   parallel.for_each(s.B * s.Hq, [&](int64_t head, int) {
-    join_chunks(call, head / s.Hq, head % s.Hq, partials + head * cut.key_chunks * stride);
+    combine_chunks(call, head / s.Hq, head % s.Hq, partials + head * cut.key_chunks * stride);
   });
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How far from the twin a correct f32 kernel may be, element by element, derived from how often a term is rounded.
 #include <gtest/gtest.h>
@@ -40,14 +41,12 @@ struct Bounds {
 //   dQ dK dV  carry the error of dS or P, and as many roundings as they have terms. So does what they are added to.
 //
 // And where there is more than the product:
-//   tanh      is right to 4 u of itself. The softcap passes on what its argument lacks (its slope is at most 1) and
-//   adds
-//             that; its slope 1 - t^2 is wrong by twice what t is.
+//   tanh      is right to 4 u of itself. The softcap passes on the error of its argument (its slope is at most 1), and
+//             adds that; its slope 1 - t^2 is wrong by twice what t is.
 //   additive  q_a + k_a is rounded, which tanh, being flat where it is large, passes on as at most u; so each w_a t_a
-//   is
-//             wrong by 5 u |w_a|, and each 1 - t_a^2 by 12 u.
+//             is wrong by 5 u |w_a|, and each 1 - t_a^2 by 12 u.
 //   bias      ALiBi and bias add 4 u of the sizes of all terms.
-//   flushed   what is below 2^-126 becomes zero: each term of a sum, and the sum as it stands then: 2 kFlushed a term.
+//   flushed   what is below 2^-126 becomes zero: each term of a sum, and the sum at that point: 2 kFlushed a term.
 //   P kept    dropout and gate are a factor f of each weight, f = gate keep / (1 - rate): three roundings more.
 inline constexpr double kUnit = 0x1p-24, kTiny = 0x1p-120, kFlushed = 0x1p-126;
 
@@ -206,7 +205,7 @@ class RowBounds {
     }
   }
 
-  // The element of bias that serves this pair.
+  // The element of bias that is broadcast to this pair.
   size_t bias_index(size_t s) const {
     const Dims<4>& shape = *x_.extras.bias;
     const auto& [b, h, t] = place_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/attention/flush_denormals.h"
 
 #if defined(__x86_64__)

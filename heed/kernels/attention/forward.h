@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the forward kernels share with attention_forward, which chooses between them. Internal.
+// The two forward kernels, between which attention_forward (plan.cc) chooses. Internal.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -8,6 +9,7 @@
 
 namespace heed::kernels {
 
+// The arguments of a call.
 struct ForwardCall {
   const AttentionPlan::Details& plan;
   const AttentionInputs& in;
@@ -15,10 +17,10 @@ struct ForwardCall {
   int threads;
 };
 
-void forward_tiles(const ForwardCall&, Workspace&, Parallel&) noexcept;
-void forward_decode(const ForwardCall&, Workspace&, Parallel&) noexcept;
+void forward_tiles(const ForwardCall&, Workspace&, Parallel&) noexcept;   // forward.cc
+void forward_decode(const ForwardCall&, Workspace&, Parallel&) noexcept;  // decode.cc, for one query
 
-// A row's maximum and sum in base 2, to whoever asked for them.
+// Writes a row's maximum and sum, in base 2, to the outputs that are wanted.
 inline void write_row_stats(const AttentionOutputs& to, int64_t b, int64_t h, int64_t t, float max, float sum) {
   if (to.stats) {
     float* p = to.stats.at(b, h, t);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -156,7 +157,7 @@ TEST(Mask, HugeOffsetsSaturate) {
   EXPECT_EQ(picture(Window::offset(kTiny, 5, 5), 1, 2, 3), none);
   EXPECT_EQ(picture(Window::offset(kHuge, 0, 0), 1, 2, 3), none);
   EXPECT_EQ(picture(Window::offset(kTiny, 0, 0), 1, 2, 3), none);
-  // An unbounded side has no bound, wherever the query stands.
+  // An unbounded side has no bound, whatever the query's position.
   EXPECT_EQ(picture(Window::offset(kHuge, Window::kUnbounded, 0), 1, 2, 3), all);
   EXPECT_EQ(picture(Window::offset(kTiny, 0, Window::kUnbounded), 1, 2, 3), all);
   // A bounded one is exact to the last key.
@@ -231,8 +232,8 @@ bool sees(const Mask& mask, int64_t b, int64_t t, int64_t s, int64_t T, int64_t 
     return false;
   }
   const int64_t length = mask.lengths ? mask.lengths->keys[b] : S;
-  const auto place = [&](const Alignment& align) {
-    return t + (align.kind == Alignment::Kind::bottom_right ? length - T : align.offset);
+  const auto place = [&](const MaskAlignment& align) {
+    return t + (align.kind == MaskAlignment::Kind::bottom_right ? length - T : align.offset);
   };
   if (mask.causal && s > place(mask.causal->align)) return false;
   if (mask.window) {
@@ -251,8 +252,8 @@ std::vector<int64_t> random_cumulative(size_t sequences, int64_t limit) {
   return list;
 }
 
-Alignment random_alignment() {
-  return {*rc::gen::element(Alignment::Kind::offset, Alignment::Kind::bottom_right),
+MaskAlignment random_alignment() {
+  return {*rc::gen::element(MaskAlignment::Kind::offset, MaskAlignment::Kind::bottom_right),
           *rc::gen::inRange<int64_t>(-12, 13)};
 }
 

@@ -1,8 +1,9 @@
-// Observers in a second pass, queries in lanes: a task owns a chunk of keys, over which block after block of queries
-// goes through
-//   S^T <- K Q^T, softcap, ALiBi, bias;  W <- 2^(S - m) / l
-// A key's W is summed over tiles, then over lanes: what it receives. For a map, W is pooled over the keys of a column,
-// while queries stay in their lanes, and only that is transposed and added to the rows of the map.
+// SPDX-License-Identifier: Apache-2.0
+// Observers, in a second pass over the scores, queries in lanes. A task owns a chunk of keys; for one block of queries
+// after the other,
+//   S^T <- K Q^T, softcap, ALiBi, bias;  W^T <- 2^(S - m) / l
+// A key's weights are summed over tiles, then over lanes: the attention that it receives. For a map, W^T is pooled over
+// the keys of a column while queries are in lanes; only that is transposed and accumulated into the rows of the map.
 #include <cmath>
 #include <numbers>
 
@@ -20,6 +21,7 @@
 #define HEED_KERNELS_ATTENTION_OBSERVE_CC_
 namespace heed::kernels {
 
+// The arguments of a call.
 struct ObserveCall {
   const ObservationPlan::Details& plan;
   const AttentionInputs& in;
@@ -36,33 +38,33 @@ namespace heed::kernels::HWY_NAMESPACE {
 enum class Score { product, additive };
 
 template <int R, int NV, Score kScore>
-HWY_INLINE void score_rows(F d, Rows k, int64_t D, const float* q, const float* w, float* scores) {
+HWY_INLINE void raw_score_rows(F d, Rows k, int64_t D, const float* q, const float* w, float* scores) {
   V s[R][NV];
   if constexpr (kScore == Score::additive) {
-    additive_rows<R, NV>(d, k.data, k.stride, D, q, w, s);
+    additive_rows<R, NV>(d, k, D, q, w, s);
   } else {
-    product_rows<R, NV>(d, k.data, k.stride, D, q, s);
+    product_rows<R, NV>(d, k, D, q, s);
   }
   for (int i = 0; i < R * NV; ++i) hn::Store(s[i / NV][i % NV], d, scores + i / NV * kTile + i % NV * kLanes);
 }
 
-// S^T for `keys` rows of K, before any stage.
+// S^T for the rows of k, before any stage.
 template <int NV, Score kScore>
-HWY_NOINLINE void tile_scores(F d, Rows k, int64_t keys, int64_t D, const float* q, const float* w, float* scores) {
-  in_pieces<kScore == Score::additive ? 2 : kTileRows>(keys, [&]<int R>(int64_t i) HWY_ATTR {
-    score_rows<R, NV, kScore>(d, {k.row(i), k.stride}, D, q, w, scores + i * kTile);
+HWY_NOINLINE void raw_scores(F d, Matrix k, const float* q, const float* w, float* scores) {
+  in_pieces<kScore == Score::additive ? 2 : kTileRows>(k.count, [&]<int R>(int64_t i) HWY_ATTR {
+    raw_score_rows<R, NV, kScore>(d, k.rows.from(i), k.columns, q, w, scores + i * kTile);
   });
 }
 
-// What a tile's scores meet on their way to `stage`.
-struct TileStages {
+// The data of the stages of a tile, up to `stage`.
+struct ObservedStages {
   const HeadStages& head;
   const float *position, *extra;  // see StageScratch
   AttentionStage stage;
 };
 
 template <int R, int NV>
-HWY_INLINE void stage_rows(F d, const TileStages& to, int64_t key, const float* extra, float* scores) {
+HWY_INLINE void stage_rows(F d, const ObservedStages& to, int64_t key, const float* extra, float* scores) {
   V s[R * NV];
   for (int i = 0; i < R * NV; ++i) s[i] = hn::Load(d, scores + i / NV * kTile + i % NV * kLanes);
   cap_scores(d, to.head, s);
@@ -70,15 +72,15 @@ HWY_INLINE void stage_rows(F d, const TileStages& to, int64_t key, const float* 
   for (int i = 0; i < R * NV; ++i) hn::Store(s[i], d, scores + i / NV * kTile + i % NV * kLanes);
 }
 
-// Softcap, ALiBi and bias. Pairs outside of the runs of visible keys stay as they come.
+// Softcap, ALiBi and bias. Pairs outside the ranges of visible keys are not masked here.
 template <int NV>
-HWY_NOINLINE void tile_stages(F d, const Tile& tile, const TileStages& to, float* scores) {
+HWY_NOINLINE void tile_stages(F d, const Tile& tile, const ObservedStages& to, float* scores) {
   int64_t i = 0;
   for (; i + 2 <= tile.rows; i += 2) stage_rows<2, NV>(d, to, tile.first + i, to.extra + i * kTile, scores + i * kTile);
   if (i < tile.rows) stage_rows<1, NV>(d, to, tile.first + i, to.extra + i * kTile, scores + i * kTile);
 }
 
-inline void hide_scores(F d, const Tile& tile, const Hiding& hiding, float* scores) {
+inline void mask_scores(F d, const Tile& tile, const Hiding& hiding, float* scores) {
   for (int64_t i = 0; i < tile.rows; ++i) {
     for (int64_t n = 0; n < tile.vectors * kLanes; n += kLanes) {
       float* p = scores + i * kTile + n;
@@ -88,14 +90,14 @@ inline void hide_scores(F d, const Tile& tile, const Hiding& hiding, float* scor
   }
 }
 
-// The softmax of a tile's queries, as forward left it.
+// [query]: the softmax of a tile's queries, from the row statistics of forward.
 struct TileSoftmax {
   const float *max, *inverse;
   Hiding hiding;
 };
 
-// R rows of scores become weights, and are added to what their keys received, lane by lane. Hidden ones become 0 at
-// the very end: where a row's sum is NaN, nothing else makes them so.
+// R rows of scores become weights, and are accumulated into what their keys receive, lane by lane. Masked ones are set
+// to 0 at the very end: where a query's sum is NaN, nothing else would make them 0.
 template <int R, int NV, bool kHides>
 HWY_INLINE void weigh_rows(F d, const Tile& tile, const TileSoftmax& of, int64_t row, float* scores, float* received) {
   V w[R * NV];
@@ -119,26 +121,31 @@ HWY_INLINE void weigh_rows(F d, const Tile& tile, const TileSoftmax& of, int64_t
 }
 
 template <int NV, bool kHides>
-HWY_NOINLINE void tile_weights(F d, const Tile& tile, const TileSoftmax& of, float* scores, float* received) {
+HWY_NOINLINE void observed_weights(F d, const Tile& tile, const TileSoftmax& of, float* scores, float* received) {
   int64_t i = 0;
   for (; i + 2 <= tile.rows; i += 2)
     weigh_rows<2, NV, kHides>(d, tile, of, i, scores + i * kTile, received + i * kLanes);
   if (i < tile.rows) weigh_rows<1, NV, kHides>(d, tile, of, i, scores + i * kTile, received + i * kLanes);
 }
 
-// The keys of a map's columns, of which there are two sizes.
+// The keys of a map's columns, whose sizes differ by at most one.
 struct ColumnKeys {
   Pools pools;
-  float narrow, wide;  // 1 / the keys of a column
+  float narrow, wide;  // 1 / the number of keys in a column
 
   explicit ColumnKeys(const Pools& keys)
       : pools(keys), narrow(1.0f / static_cast<float>(keys.each)), wide(1.0f / static_cast<float>(keys.each + 1)) {}
   float share(int64_t size) const { return size == pools.each ? narrow : wide; }
 };
 
-// The mean and the maximum over `keys` rows of weights, of which a column may have more elsewhere.
+// [column][query]: pooled weights of a tile.
+struct PooledColumns {
+  float *sums, *maxima;
+};
+
+// The sum, times share, and the maximum over `keys` rows of weights; a column may have more keys in other blocks.
 template <int NV>
-HWY_INLINE void pool_keys(F d, const float* weights, int64_t keys, float share, float* sums, float* maxima) {
+HWY_INLINE void pool_keys(F d, const float* weights, int64_t keys, float share, PooledColumns to) {
   V sum[NV], max[NV];
   for (int n = 0; n < NV; ++n) sum[n] = max[n] = hn::Load(d, weights + n * kLanes);
   for (int64_t i = 1; i < keys; ++i) {
@@ -149,22 +156,21 @@ HWY_INLINE void pool_keys(F d, const float* weights, int64_t keys, float share, 
     }
   }
   for (int n = 0; n < NV; ++n) {
-    hn::Store(hn::Mul(sum[n], hn::Set(d, share)), d, sums + n * kLanes);
+    hn::Store(hn::Mul(sum[n], hn::Set(d, share)), d, to.sums + n * kLanes);
     // A maximum may lose a NaN; a sum does not.
-    hn::Store(hn::IfThenElse(hn::Eq(sum[n], sum[n]), max[n], sum[n]), d, maxima + n * kLanes);
+    hn::Store(hn::IfThenElse(hn::Eq(sum[n], sum[n]), max[n], sum[n]), d, to.maxima + n * kLanes);
   }
 }
 
-// The weights of a tile, pooled over the keys of each column, from column `first` on: [column][query]. Returns how many
-// there are.
+// The weights of a tile, pooled over the keys of each column, from column `first` on. Returns the number of columns.
 template <int NV>
 HWY_NOINLINE int64_t pool_columns(F d, const ColumnKeys& of, const Tile& tile, int64_t first, const float* weights,
-                                  float* sums, float* maxima) {
+                                  PooledColumns to) {
   int64_t columns = 0, begin = of.pools.begin(first);
   for (int64_t row = 0; row < tile.rows; ++columns) {
     const int64_t end = of.pools.end(first + columns), last = std::min(end - tile.first, tile.rows);
-    pool_keys<NV>(d, weights + row * kTile, last - row, of.share(end - begin), sums + columns * kTile,
-                  maxima + columns * kTile);
+    pool_keys<NV>(d, weights + row * kTile, last - row, of.share(end - begin),
+                  {to.sums + columns * kTile, to.maxima + columns * kTile});
     row = last;
     begin = end;
   }
@@ -173,12 +179,13 @@ HWY_NOINLINE int64_t pool_columns(F d, const ColumnKeys& of, const Tile& tile, i
 
 enum class Pooling { mean, max };
 
-// Rows of `columns` cells, a query each, join their rows of the map. NaN stays.
+// Accumulates rows of cells, one for each query, into rows[query] of the map. NaN stays.
 template <Pooling P>
-HWY_NOINLINE void join_rows(F d, const float* cells, int64_t queries, int64_t columns, const int64_t* rows, float* map,
-                            int64_t stride) {
-  for (int64_t i = 0; i < queries; ++i, cells += columns) {
-    float* to = map + rows[i] * stride;
+HWY_NOINLINE void accumulate_cells(F d, Matrix from, const int64_t* rows, RowsOf<float> map) {
+  const int64_t columns = from.columns;
+  for (int64_t i = 0; i < from.count; ++i) {
+    const float* cells = from.rows.row(i);
+    float* to = map.row(rows[i]);
     int64_t c = 0;
     for (; c + kLanes <= columns; c += kLanes) {
       const V x = hn::LoadU(d, cells + c), old = hn::LoadU(d, to + c);
@@ -228,7 +235,7 @@ class ObserveChunk {
   }
 
  private:
-  // What keys receive, and the map.
+  // The attention that keys receive, and the map.
   void pool() {
     for (int64_t s = keys_.begin; to_.received && s < keys_.end; ++s) to_.received(b_, h_, s) = 0;
     for_maps([&](const View<float, 4>& map, Pooling) {
@@ -253,23 +260,23 @@ class ObserveChunk {
     if (to_.map_max) body(to_.map_max, Pooling::max);
   }
 
-  // A block of queries: Q^T, their softmax, what each tile sees, and the cells that they belong to.
+  // A block of queries: Q^T, their softmax, the keys that each tile sees, and the rows of the map they belong to.
   KeyRange begin(int64_t t0) {
     const int64_t queries = std::min(plan_.blocking.queries, s_.T - t0);
     tiles_n_ = ceil_div(queries, kTile);
-    const KeyRange range = start_tiles(plan_, b_, t0, queries, keys_, mem_.low, mem_.high, tiles_);
+    const KeyRange range = start_tiles(plan_, {b_, h_, t0, queries}, keys_, {mem_.low, mem_.high}, tiles_);
     load_queries(t0, queries);
     load_softmax(t0, queries);
     for (int64_t i = 0; i < queries; ++i) {
       rows_[i] = row_pools_.of(t0 + i);
       mem_.share[i] = 1.0f / static_cast<float>(row_pools_.size(rows_[i]));
     }
-    blind_padding(queries);
+    mask_padding(queries);
     return range;
   }
 
-  // Lanes without a query see nothing, so that they add nothing.
-  void blind_padding(int64_t queries) {
+  // Padding lanes, without a query, see no key, so that they contribute nothing.
+  void mask_padding(int64_t queries) {
     const int64_t padded = tiles_n_ * kTile;
     if (queries == padded) return;
     Tile& last = tiles_[tiles_n_ - 1];
@@ -281,15 +288,15 @@ class ObserveChunk {
     for (int64_t i = queries; i < padded; ++i) mem_.high[i] = mem_.low[i] = mem_.share[i] = 0;
   }
 
-  // Q^T, scaled for base 2, and the numbers that the stages read.
+  // Q^T, scaled for base 2, and what the stages read.
   void load_queries(int64_t t0, int64_t queries) {
     const V scale = hn::Set(d_, plan_.stages.additive ? 1.0f : stages_.factor);
     for (int64_t at = 0; at < queries; at += kLanes) {
       float* tile = mem_.q + at / kTile * kTile * s_.D + at % kTile;
-      rows_to_lanes(d_, {in_.q.at(b_, h_, t0 + at), in_.q.stride(2)}, std::min(kLanes, queries - at), s_.D, scale, tile,
-                    mem_.stage);
+      const Rows rows{in_.q.at(b_, h_, t0 + at), in_.q.stride(2)};
+      rows_to_lanes(d_, {rows, std::min(kLanes, queries - at), s_.D}, scale, tile, mem_.stage);
     }
-    load_head_numbers(plan_, in_, stages_, b_, h_, t0, round_up(queries, kTile), mem_.stages);
+    load_stage_scratch(plan_, in_, stages_, {b_, h_, t0, round_up(queries, kTile)}, mem_.stages);
   }
 
   void load_softmax(int64_t t0, int64_t queries) {
@@ -301,14 +308,14 @@ class ObserveChunk {
   }
 
   void step(int64_t t0, int64_t first, int64_t count) {
-    const Rows k = kv_rows(d_, in_.k, b_, hk_, first, count, mem_.keys, plan_.blocking.gather);
+    const Rows k = load_keys({first, first + count});
     std::fill_n(mem_.received, count * kLanes, 0.0f);
     for (int64_t i = 0; i < tiles_n_; ++i) {
       Tile& tile = tiles_[i];
       tile.enter(first, count);
       if (tile.rows == 0) continue;
       if (stages_.hides() && !load_extra_of(tile, t0 + i * kTile)) continue;
-      score(i, {k.row(tile.first - first), k.stride}, AttentionStage::weight);
+      score(i, k.from(tile.first - first), AttentionStage::weight);
       weigh(i, mem_.received + (tile.first - first) * kLanes);
       if (wants_map(to_)) pool_tile(i);
     }
@@ -317,20 +324,24 @@ class ObserveChunk {
     }
   }
 
-  bool load_extra_of(const Tile& tile, int64_t t) {
-    return load_extra(d_, stages_, t, tile.count, tile.first, tile.rows, mem_.stage, mem_.stages.extra);
+  Rows load_keys(KeyRange keys) const {
+    return kv_rows(d_, {in_.k, b_, hk_, keys}, plan_.blocking.gather ? mem_.keys : nullptr);
   }
 
-  // Scores of tile i over its keys of this block, as far as `stage`, and no farther than before the softmax.
+  bool load_extra_of(const Tile& tile, int64_t t) {
+    return load_extra(d_, stages_, tile, t, mem_.stage, mem_.stages.extra);
+  }
+
+  // Scores of tile i over its keys of this block, up to `stage`, but before the softmax.
   void score(int64_t i, Rows k, AttentionStage stage) {
     const Tile& tile = tiles_[i];
-    const ScoreStages& asked = plan_.stages;
-    const auto scores = asked.additive
-                            ? (tile.vectors == 2 ? tile_scores<2, Score::additive> : tile_scores<1, Score::additive>)
-                            : (tile.vectors == 2 ? tile_scores<2, Score::product> : tile_scores<1, Score::product>);
-    scores(d_, k, tile.rows, s_.D, mem_.q + i * kTile * s_.D, mem_.stages.w, mem_.scores);
-    if (stage == AttentionStage::raw || (asked.softcap == 0 && asked.slopes.empty() && !stages_.hides())) return;
-    const TileStages to{stages_, mem_.stages.position + i * kTile, mem_.stages.extra, stage};
+    const ScoreStages& wanted = plan_.stages;
+    const auto scores = wanted.additive
+                            ? (tile.vectors == 2 ? raw_scores<2, Score::additive> : raw_scores<1, Score::additive>)
+                            : (tile.vectors == 2 ? raw_scores<2, Score::product> : raw_scores<1, Score::product>);
+    scores(d_, {k, tile.rows, s_.D}, mem_.q + i * kTile * s_.D, mem_.stages.w, mem_.scores);
+    if (stage == AttentionStage::raw || (wanted.softcap == 0 && wanted.slopes.empty() && !stages_.hides())) return;
+    const ObservedStages to{stages_, mem_.stages.position + i * kTile, mem_.stages.extra, stage};
     (tile.vectors == 2 ? tile_stages<2> : tile_stages<1>)(d_, tile, to, mem_.scores);
   }
 
@@ -338,8 +349,8 @@ class ObserveChunk {
     const Tile& tile = tiles_[i];
     const TileSoftmax of{mem_.max + i * kTile, mem_.inverse + i * kTile, hiding(i)};
     const auto weights = tile.masked || stages_.hides()
-                             ? (tile.vectors == 2 ? tile_weights<2, true> : tile_weights<1, true>)
-                             : (tile.vectors == 2 ? tile_weights<2, false> : tile_weights<1, false>);
+                             ? (tile.vectors == 2 ? observed_weights<2, true> : observed_weights<1, true>)
+                             : (tile.vectors == 2 ? observed_weights<2, false> : observed_weights<1, false>);
     weights(d_, tile, of, mem_.scores, received);
   }
 
@@ -347,27 +358,27 @@ class ObserveChunk {
     return {mem_.low + i * kTile, mem_.high + i * kTile, stages_.hides() ? mem_.stages.extra : nullptr};
   }
 
-  // The weights of tile i join the map.
+  // Accumulates the weights of tile i into the map.
   void pool_tile(int64_t i) {
     const Tile& tile = tiles_[i];
     const int64_t first = column_keys_.pools.of(tile.first);
     const auto pool = tile.vectors == 2 ? pool_columns<2> : pool_columns<1>;
-    const int64_t columns = pool(d_, column_keys_, tile, first, mem_.scores, mem_.sums, mem_.maxima);
+    const int64_t columns = pool(d_, column_keys_, tile, first, mem_.scores, {mem_.sums, mem_.maxima});
     for (int64_t n = 0; n < tile.count; n += kLanes) {
       const int64_t at = i * kTile + n, queries = std::min(kLanes, tile.count - n);
       for_maps([&](const View<float, 4>& map, Pooling pooling) {
         const bool mean = pooling == Pooling::mean;
         const V factor = mean ? hn::Load(d_, mem_.share + at) : hn::Set(d_, 1.0f);
-        transpose_out(d_, (mean ? mem_.sums : mem_.maxima) + n, kTile, columns, factor, mem_.stage, columns);
-        (mean ? join_rows<Pooling::mean>
-              : join_rows<Pooling::max>)(d_, mem_.stage, queries, columns, rows_ + at,
-                                         map.at(b_, h_, 0, own_.begin + first - columns_.begin), map.stride(2));
+        transpose_out(d_, {(mean ? mem_.sums : mem_.maxima) + n, kTile}, columns, factor, {mem_.stage, columns});
+        const RowsOf<float> to{map.at(b_, h_, 0, own_.begin + first - columns_.begin), map.stride(2)};
+        const Matrix cells{{mem_.stage, columns}, queries, columns};
+        (mean ? accumulate_cells<Pooling::mean> : accumulate_cells<Pooling::max>)(d_, cells, rows_ + at, to);
       });
     }
   }
 
-  // A map that is larger than T x S was made smaller, at the beginning of what this task owns of it. From the end on,
-  // every cell finds what it repeats before that is overwritten.
+  // A map that is larger than T x S was computed smaller, in the first cells of what this task owns of it. It is
+  // stretched in place, from the end, so that every cell is read before it is overwritten.
   void stretch(const View<float, 4>& map) const {
     const int64_t M = map.shape(2), N = map.shape(3), made = column_keys_.pools.count;
     for (int64_t i = 0; N > made && i < row_pools_.count; ++i) {
@@ -383,11 +394,11 @@ class ObserveChunk {
     }
   }
 
-  // Queries t .. t + count, which are neighbours, into rows i .. i + count, over this chunk's keys.
+  // `count` consecutive queries from t on, into rows from i on, over this chunk's keys.
   void show_rows(int64_t i, int64_t t, int64_t count) {
     const bool weights = to_.stage == AttentionStage::weight, pairs = weights || to_.stage == AttentionStage::masked;
     Tile& tile = tiles_[0];
-    tile = {.keys = tile_range(plan_.visibility, b_, t, count, mem_.low, mem_.high),
+    tile = {.keys = tile_range(plan_.visibility, {b_, h_, t, count}, {mem_.low, mem_.high}),
             .count = count,
             .first = 0,
             .rows = 0,
@@ -398,22 +409,23 @@ class ObserveChunk {
     if (weights) load_softmax(t, count);
     for (tile.first = keys_.begin; tile.first < keys_.end; tile.first += tile.rows) {
       tile.rows = std::min(key_block(s_), keys_.end - tile.first);
-      const bool gather = plan_.blocking.gather;
       if (pairs && stages_.hides()) load_extra_of(tile, t);
-      score(0, kv_rows(d_, in_.k, b_, hk_, tile.first, tile.rows, mem_.keys, gather), to_.stage);
-      if (to_.stage == AttentionStage::masked) hide_scores(d_, tile, hiding(0), mem_.scores);
+      score(0, load_keys({tile.first, tile.first + tile.rows}), to_.stage);
+      if (to_.stage == AttentionStage::masked) mask_scores(d_, tile, hiding(0), mem_.scores);
       if (weights) {
         std::fill_n(mem_.received, tile.rows * kLanes, 0.0f);
         weigh(0, mem_.received);
       }
       for (int64_t n = 0; n < count; n += kLanes) {
-        lanes_to_rows(d_, mem_.scores + n, std::min(kLanes, count - n), tile.rows, hn::Set(d_, unit()),
-                      to_.rows.at(b_, h_, i + n, tile.first), to_.rows.stride(2), mem_.stage);
+        const RowsOf<float> rows{to_.rows.at(b_, h_, i + n, tile.first), to_.rows.stride(2)};
+        lanes_to_rows(d_, mem_.scores + n, hn::Set(d_, unit()), {rows, std::min(kLanes, count - n), tile.rows},
+                      mem_.stage);
       }
     }
   }
 
-  // Of what stands in a tile at the stage that rows are looked at.
+  // What the tile's values at the observed stage are to be multiplied by: scores there are in base 2, or before
+  // softcap.
   float unit() const {
     if (to_.stage == AttentionStage::weight) return 1;
     const bool divided = to_.stage == AttentionStage::raw && plan_.stages.softcap != 0;
@@ -431,11 +443,11 @@ class ObserveChunk {
   const ObserveScratch mem_;
   const HeadStages stages_;
   const F d_;
-  KeyRange keys_, columns_;  // of this chunk; columns before they are stretched
+  KeyRange keys_, columns_;  // of this chunk; columns before stretching
   KeyRange own_{0, 0};       // the columns of the map that this task writes
   int64_t tiles_n_ = 0;
   Tile tiles_[kMaxQueries / kTile];
-  int64_t rows_[kMaxQueries];  // of the map, a query
+  int64_t rows_[kMaxQueries];  // [query]: its row of the map
 };
 
 void observe_chunk(const ObserveCall& call, int64_t b, int64_t h, int64_t chunk, float* scratch) {
@@ -452,7 +464,7 @@ HWY_EXPORT(observe_chunk);
 
 namespace {
 
-// Without queries or keys there is no weight anywhere.
+// Without queries or keys all results are zero.
 void observe_nothing(const AttentionShape& s, const AttentionObservations& to) {
   for (int64_t b = 0; b < s.B; ++b) {
     for (int64_t h = 0; h < s.Hq; ++h) {
@@ -475,7 +487,7 @@ void attention_observe(const ObservationPlan& of, const AttentionInputs& in, con
   const ObserveCall call{plan, in, stats, to};
   float* scratch = reinterpret_cast<float*>(workspace.data());
   const int64_t floats = ObserveScratch(plan.scores, nullptr).floats, heads = s.B * s.Hq;
-  // The first keys of a causal pass are seen by the most queries, and come first.
+  // Chunk by chunk: the first keys of a causal pass are seen by the most queries, and come first.
   parallel.for_each(heads * plan.key_chunks, [&](int64_t task, int worker) {
     const FlushDenormals flush;
     const int64_t head = task % heads, chunk = task / heads;

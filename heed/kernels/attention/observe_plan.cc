@@ -1,4 +1,5 @@
-// Checks the arguments of observers and cuts their work.
+// SPDX-License-Identifier: Apache-2.0
+// Checks the arguments of observers and divides their work.
 #include <memory>
 #include <utility>
 
@@ -10,7 +11,7 @@ namespace heed::kernels {
 
 namespace {
 
-constexpr int64_t kTasks = 32;      // keys of few heads are split, to have about as many tasks
+constexpr int64_t kTasks = 32;      // keys are split where there are few heads, for about as many tasks
 constexpr int64_t kMinChunk = 512;  // keys
 
 void check_rows(const AttentionObservations& to, const AttentionShape& s) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Observers on random shapes, strides, masks, scores and numbers, on every SIMD target, against what the twin says of
 // the full matrix.
 #include <gtest/gtest.h>

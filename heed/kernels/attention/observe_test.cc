@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Observers at the edges: no queries, no keys, large maps, NaN, storage in 16 bits and in pages, wrong arguments.
 #include "heed/kernels/attention/observe.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the tests of observers share: everything that can be observed of a problem, in guarded memory, and how far from
 // the twin it may be.
@@ -98,7 +99,7 @@ inline PairErrors pair_errors(const Problem& problem, const Twin& twin) {
   return errors;
 }
 
-// What is asked for.
+// What to observe.
 struct Questions {
   std::vector<int64_t> queries = {};
   AttentionStage stage = AttentionStage::weight;

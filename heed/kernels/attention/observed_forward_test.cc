@@ -1,4 +1,5 @@
-// What forward tells on its way: the entropy of each row and its strongest keys, against the twin's full matrix.
+// SPDX-License-Identifier: Apache-2.0
+// What forward observes: the entropy of each row and its top-k keys, against the twin's full matrix.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Checks the arguments of attention, chooses the kernel and cuts the work. After this, nothing can fail.
+// SPDX-License-Identifier: Apache-2.0
+// Checks the arguments of attention, chooses the kernel and divides the work. After this, nothing can fail.
 #include "heed/kernels/attention/plan.h"
 
 #include <cmath>
@@ -15,13 +16,13 @@ namespace heed::kernels {
 
 namespace {
 
-constexpr int64_t kQueries = 128;           // of a block; kMaxQueries where gathering has to be paid for
-constexpr int64_t kQueriesInTurn = 64;      // of a block where tasks wait for each other at each
-constexpr int64_t kMaxWidth = 2048;         // of a head; recurrent models have one over all of a state
-constexpr int64_t kMaxKeys = 1 << 24;       // positions are compared as floats, exact up to here
-constexpr double kNearBytes = 4 << 20;      // that stay in a second cache, or nearly so, from call to call
-constexpr int64_t kBackwardTasks = 8;       // backward splits the keys of few heads, to have about as many tasks
-constexpr int64_t kDecodeTasks = 64;        // decode splits long keys in the same way
+constexpr int64_t kQueries = 128;       // in a block; kMaxQueries where rows of K and V are gathered for each block
+constexpr int64_t kQueriesInTurn = 64;  // in a block where tasks wait for each other at each
+constexpr int64_t kMaxWidth = 2048;     // of a head; recurrent models have one head as wide as their state
+constexpr int64_t kMaxKeys = 1 << 24;   // positions are compared as floats, exact up to here
+constexpr double kNearBytes = 4 << 20;  // inputs and outputs that about fit into L2 from call to call
+constexpr int64_t kBackwardTasks = 8;   // backward splits the keys where there are few heads, for about as many tasks
+constexpr int64_t kDecodeTasks = 64;    // decode splits long sequences of keys in the same way
 constexpr int64_t kMinBackwardChunk = 480;  // keys
 constexpr int64_t kMinDecodeChunk = 1024;
 
@@ -47,9 +48,9 @@ void check_shape(const char* name, const Dims<Rank>& shape, const Expected& expe
     fail(std::string(name) + " has shape " + to_string(shape) + ", expected " + expected.text + "]");
 }
 
-// A view of [B,Hq,T,S] that may have an extent of 1 in place of each.
+// A view that broadcasts to [B,Hq,T,S].
 template <class T>
-void check_spread(const char* name, const View<T, 4>& view, const AttentionShape& s) {
+void check_broadcast(const char* name, const View<T, 4>& view, const AttentionShape& s) {
   const Dims<4> whole{s.B, s.Hq, s.T, s.S};
   for (size_t i = 0; i < 4; ++i) {
     if (view.shape(i) != whole[i] && view.shape(i) != 1) {
@@ -60,7 +61,7 @@ void check_spread(const char* name, const View<T, 4>& view, const AttentionShape
   check_readable(name, view);
 }
 
-// Every block that a call may read has to be in the pool.
+// Every entry of the block table that a call may read has to be a block of the pool.
 void check_pages(const char* name, const KvView& kv) {
   if (!kv.is_paged()) return;
   const std::string prefix = std::string(name) + ".table";
@@ -134,7 +135,7 @@ CachedVector<float> check_alibi(const Alibi& alibi, const AttentionShape& s) {
   return {alibi.slopes.begin(), alibi.slopes.end()};
 }
 
-// Everything but the scale and the runs of visible keys.
+// Everything but the scale and the ranges of visible keys.
 ScoreStages check_stages(const AttentionInputs& in, const AttentionShape& s, const AttentionOptions& options) {
   ScoreStages stages;
   if (!(options.softcap >= 0) || !std::isfinite(options.softcap)) {
@@ -143,12 +144,12 @@ ScoreStages check_stages(const AttentionInputs& in, const AttentionShape& s, con
   if (!(options.dropout.rate >= 0 && options.dropout.rate < 1)) {
     fail("dropout.rate is " + std::to_string(options.dropout.rate) + ", expected at least 0 and below 1");
   }
-  if (in.bias) check_spread("bias", in.bias, s);
+  if (in.bias) check_broadcast("bias", in.bias, s);
   if (in.head_gate) check_exact("head_gate", in.head_gate.shape(), {s.Hq});
   if (in.w) check_exact("w", in.w.shape(), {s.Hq, s.D});
   if (options.mask.dense) {
-    check_spread("mask.dense", options.mask.dense->visible, s);
-    stages.dense = spread(options.mask.dense->visible, s);
+    check_broadcast("mask.dense", options.mask.dense->visible, s);
+    stages.dense = broadcast(options.mask.dense->visible, s);
   }
   if (options.mask.alibi) stages.slopes = check_alibi(*options.mask.alibi, s);
   stages.additive = !in.w.empty();
@@ -159,7 +160,7 @@ ScoreStages check_stages(const AttentionInputs& in, const AttentionShape& s, con
   return stages;
 }
 
-// The largest of a row are asked for by weights, keys or both.
+// Returns K of top_weights and top_keys, of which either or both may be wanted.
 int64_t check_observed(const AttentionOutputs& out, const AttentionShape& s) {
   if (out.entropy) {
     check_exact("entropy", out.entropy.shape(), {s.B, s.Hq, s.T});
@@ -187,26 +188,26 @@ void check_gradient_of(const char* input_name, const View<const float, Rank>& in
   check_output(name, gradient, input.shape());
 }
 
-// Whether several of backward's tasks, each a chunk of keys of one key head, add to the same number.
+// Whether several of backward's tasks, each a chunk of keys of one key head, accumulate into the same elements.
 bool shares_bias(const View<float, 4>& d_bias, const AttentionShape& s, int64_t key_chunks) {
   if (!d_bias) return false;
   return (d_bias.shape(0) < s.B) || (d_bias.shape(1) < s.Hq && s.Hk > 1) || (d_bias.shape(3) < s.S && key_chunks > 1);
 }
 
-// Rows of 16 bits are widened, and rows in blocks brought together, a block at a time. Rows that do not follow each
-// other fall on few sets of the first cache; gathering a block pays off from some tens of queries on.
+// Rows in 16 bits are widened, and paged rows brought together, a block at a time. Rows that are not contiguous fall
+// into few sets of L1; gathering a block pays off from some tens of queries on.
 bool wants_gather(const AttentionInputs& in, const AttentionShape& s) {
   if (in.k.dtype() != DType::f32 || in.k.is_paged() || in.v.is_paged()) return true;
   return s.T >= 64 && (in.k.strides()[2] != s.D || in.v.strides()[2] != s.Dv);
 }
 
-// Queries of a block: evenly cut, at most `most`, a multiple of the widest tile.
+// Queries in a block: blocks of nearly equal size, at most `most`, a multiple of the widest tile.
 int64_t query_block(int64_t T, int64_t most) {
   const int64_t blocks = std::max<int64_t>(1, ceil_div(T, most));
   return std::max(kMaxTile, round_up(ceil_div(T, blocks), kMaxTile));
 }
 
-// Cuts S keys into about as many chunks as make `tasks` tasks of `heads` heads, none smaller than `least` keys.
+// Divides S keys into chunks for about `tasks` tasks over `heads` heads, none smaller than `least` keys.
 void split_keys(Blocking& blocking, int64_t S, int64_t heads, int64_t tasks, int64_t least) {
   const int64_t chunks = std::max<int64_t>(1, tasks / std::max<int64_t>(1, heads));
   blocking.key_chunk = std::max(least, ceil_div(S, chunks));
@@ -246,7 +247,8 @@ AttentionPlan::AttentionPlan() {
   details_ = nothing;
 }
 
-// From the cache: an op makes a plan at every call, and a step that has seen its shapes before allocates nothing.
+// From the cache of base/allocator.h: an op makes a plan at every call, and a training step allocates nothing once it
+// has seen its shapes.
 AttentionPlan::AttentionPlan(Details&& details)
     : details_(std::allocate_shared<const Details>(CachedAllocator<Details>(), std::move(details))) {}
 

@@ -1,4 +1,5 @@
-// What a plan refuses, in the words a user reads, and what it promises.
+// SPDX-License-Identifier: Apache-2.0
+// What a plan throws, in the words a user reads, and what it promises.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -213,7 +214,7 @@ TEST(AttentionPlan, CopiesShareWhatWasSettled) {
   EXPECT_EQ(copy.kernel(), AttentionPlan::Kernel::tiles);
 }
 
-// An op makes a plan at every call: the second asks the system for nothing.
+// An op makes a plan at every call: the second allocates nothing.
 TEST(AttentionPlan, ComesFromTheCache) {
   const float slopes[] = {1, 2, 3, 4, 5, 6, 7, 8};
   Call c;

@@ -1,6 +1,7 @@
-// What becomes of a score between the product and the softmax: softcap, ALiBi, bias, boolean mask; and dropout's draw.
-// Scores are in base 2 here. Bias and mask, which lie [query][key] in memory, are brought into a tile [key][query],
-// where -inf says 'hidden'.
+// SPDX-License-Identifier: Apache-2.0
+// The stages of a score between the product and the softmax: softcap, ALiBi, bias, boolean mask; and dropout's mask.
+// Scores are in base 2 here. Bias and boolean mask, [query][key] in memory, are transposed into a tile [key][query],
+// where -inf means 'masked'.
 #if defined(HEED_KERNELS_ATTENTION_STAGES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_ATTENTION_STAGES_INL_H_
 #undef HEED_KERNELS_ATTENTION_STAGES_INL_H_
@@ -8,7 +9,6 @@
 #define HEED_KERNELS_ATTENTION_STAGES_INL_H_
 #endif
 
-#include <limits>
 #include <numbers>
 
 #include "heed/kernels/attention/blocks.h"
@@ -20,14 +20,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-constexpr float kHidden = -std::numeric_limits<float>::infinity();
-
 // The stages of one head's scores.
 struct HeadStages {
-  float factor;  // of the product: scale * log2(e), or scale / softcap where tanh comes first
+  float factor;  // of the product: scale * log2(e), or scale / softcap where there is one
   float cap;     // softcap * log2(e); 0: none
   float slope;   // of ALiBi, times log2(e); 0: none
-  // Rows of the head, with their strides; null: none.
+  // The head's bias and boolean mask, and their strides over queries and keys; null: none.
   const float* bias;
   int64_t bias_t, bias_s;
   const bool* dense;
@@ -42,7 +40,7 @@ struct HeadStages {
     factor = stages.softcap == 0 ? plan.scale * kLog2e : plan.scale / stages.softcap;
     cap = stages.softcap * kLog2e;
     slope = stages.slopes.empty() ? 0 : stages.slopes[static_cast<size_t>(h)] * kLog2e;
-    const View<const float, 4> wide = spread(in.bias, plan.shape);
+    const View<const float, 4> wide = broadcast(in.bias, plan.shape);
     bias = wide.at(b, h);
     bias_t = wide.stride(2);
     bias_s = wide.stride(3);
@@ -51,20 +49,20 @@ struct HeadStages {
     dense_s = stages.dense.stride(3);
   }
 
-  bool plain() const { return cap == 0 && slope == 0 && !hides(); }   // nothing becomes of a score
-  bool hides() const { return bias != nullptr || dense != nullptr; }  // pairs, beside the runs of visible keys
+  bool plain() const { return cap == 0 && slope == 0 && !hides(); }   // no stage changes a score
+  bool hides() const { return bias != nullptr || dense != nullptr; }  // may mask pairs inside the visible ranges
 };
 
-// The numbers of a head and of a block of queries that the stages read: w, scaled as the product's queries are, and
-// where each of `queries` queries stands.
-inline void load_head_numbers(const AttentionPlan::Details& plan, const AttentionInputs& in, const HeadStages& stages,
-                              int64_t b, int64_t h, int64_t t0, int64_t queries, const StageScratch& to) {
+// Loads what the stages read of a head and a block of queries: w, times the factor that the product's queries get, and
+// the queries' positions. The block's count is that of whole tiles.
+inline void load_stage_scratch(const AttentionPlan::Details& plan, const AttentionInputs& in, const HeadStages& stages,
+                               const QueryBlock& queries, const StageScratch& to) {
   const AttentionShape& s = plan.shape;
   for (int64_t a = 0; plan.stages.additive && a < round_up(s.D, kMaxLanes); ++a) {
-    to.w[a] = a < s.D ? in.w(h, a) * stages.factor : 0;
+    to.w[a] = a < s.D ? in.w(queries.h, a) * stages.factor : 0;
   }
-  for (int64_t i = 0; !plan.stages.slopes.empty() && i < queries; ++i) {
-    to.position[i] = static_cast<float>(plan.visibility.position(b, std::min(t0 + i, s.T - 1)));
+  for (int64_t i = 0; !plan.stages.slopes.empty() && i < queries.count; ++i) {
+    to.position[i] = static_cast<float>(plan.visibility.position(queries.b, std::min(queries.t + i, s.T - 1)));
   }
 }
 
@@ -76,15 +74,16 @@ HWY_INLINE void cap_scores(F d, const HeadStages& stages, V (&x)[N]) {
   for (int i = 0; i < N; ++i) x[i] = hn::Mul(x[i], hn::Set(d, stages.cap));
 }
 
-// ALiBi, bias and boolean mask on R rows of a tile, from `key` on. position: where the tile's queries stand; extra:
-// the rows of what load_extra made.
+// ALiBi, bias and boolean mask on R rows of a tile, from `key` on. position: of the tile's queries; extra: these rows
+// of what load_extra wrote.
 template <int R, int NV>
 HWY_INLINE void add_terms(F d, const HeadStages& stages, int64_t key, const float* position, const float* extra,
                           V (&x)[R * NV]) {
   if (stages.slope != 0) {
     const V slope = hn::Set(d, stages.slope);
     unrolled<R * NV>([&](auto i) HEED_INLINED {
-      const V at = hn::Set(d, static_cast<float>(key + i / NV));
+      const int64_t key_of_i = key + i / NV;
+      const V at = hn::Set(d, static_cast<float>(key_of_i));
       const V distance = hn::Abs(hn::Sub(hn::Load(d, position + i % NV * kLanes), at));
       x[i] = hn::NegMulAdd(slope, distance, x[i]);
     });
@@ -93,13 +92,14 @@ HWY_INLINE void add_terms(F d, const HeadStages& stages, int64_t key, const floa
     const V hidden = hn::Set(d, kHidden);
     unrolled<R * NV>([&](auto i) HEED_INLINED {
       const V term = hn::Load(d, extra + i / NV * kTile + i % NV * kLanes);
-      // Chosen, not added: a hidden score may be NaN.
+      // Selected, not added: a masked score may be NaN.
       x[i] = hn::IfThenElse(hn::Eq(term, hidden), hidden, hn::Add(x[i], term));
     });
   }
 }
 
-// One query's bias (or 0) where the mask lets it see, and -inf where not, for `keys` keys. Returns whether it sees any.
+// One query's bias (or 0) where the boolean mask lets it see, -inf where not, for `keys` keys. Returns whether it sees
+// any.
 inline bool masked_bias(F d, const HeadStages& stages, int64_t t, int64_t first, int64_t keys, float* to) {
   const float* bias = stages.bias ? stages.bias + t * stages.bias_t + first * stages.bias_s : nullptr;
   const bool* visible = stages.dense + t * stages.dense_t + first * stages.dense_s;
@@ -126,18 +126,18 @@ inline bool masked_bias(F d, const HeadStages& stages, int64_t t, int64_t first,
   return any;
 }
 
-// The term of every pair of `count` queries from t on, and `keys` keys from `first` on, into extra[key][query].
-// Returns whether some pair may be visible.
-inline bool load_extra(F d, const HeadStages& stages, int64_t t, int64_t count, int64_t first, int64_t keys,
-                       float* stage, float* extra) {
+// Bias and boolean mask of a tile, whose first query is t, over the keys of its current block: extra[key][query].
+// Returns whether some pair may be visible. `stage` is scratch.
+inline bool load_extra(F d, const HeadStages& stages, const Tile& tile, int64_t t, float* stage, float* extra) {
   const V log2e = hn::Set(d, std::numbers::log2e_v<float>);
   const bool dense = stages.dense != nullptr;
+  const int64_t first = tile.first, keys = tile.rows;
   bool any = !dense;
-  for (int64_t n = 0; n < count; n += kLanes) {
-    const int64_t queries = std::min(kLanes, count - n);
+  for (int64_t n = 0; n < tile.count; n += kLanes) {
+    const int64_t queries = std::min(kLanes, tile.count - n);
     if (!dense && stages.bias_s == 1) {
       const Rows rows{stages.bias + (t + n) * stages.bias_t + first, stages.bias_t};
-      rows_to_lanes(d, rows, queries, keys, log2e, extra + n, stage);
+      rows_to_lanes(d, {rows, queries, keys}, log2e, extra + n, stage);
       continue;
     }
     for (int64_t i = 0; i < kLanes; ++i) {
@@ -148,14 +148,14 @@ inline bool load_extra(F d, const HeadStages& stages, int64_t t, int64_t count, 
         std::fill_n(stage + i * keys, keys, stages.bias[query * stages.bias_t]);
       }
     }
-    transpose_in(d, stage, keys, keys, log2e, extra + n, kTile);
+    transpose_in(d, {stage, keys}, keys, log2e, {extra + n, kTile});
   }
   return any;
 }
 
-// Dropout's draw for a vector of queries from t on, and `keys` keys from `first` on: keep[key][query] has all bits set
+// Dropout's mask for a vector of queries from t on, and `keys` keys from `first` on: keep[key][query] has all bits set
 // where a pair is kept, and none where it is dropped.
-inline void draw_kept(F d, const HeadStages& stages, int64_t t, int64_t first, int64_t keys, float* keep) {
+inline void draw_dropout(F d, const HeadStages& stages, int64_t t, int64_t first, int64_t keys, float* keep) {
 #if HWY_TARGET == HWY_SCALAR
   (void)d;
   for (int64_t i = 0; i < keys; ++i) {

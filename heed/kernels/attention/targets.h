@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The SIMD instruction sets that this build has kernels for and this machine can run. Kernels pick the best one by
-// themselves; tests and benchmarks choose.
+// The SIMD instruction sets that this build has kernels for and this machine can run. Kernels dispatch to the best one
+// by themselves; tests and benchmarks choose.
 #include <string>
 #include <vector>
 

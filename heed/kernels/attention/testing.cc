@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/attention/testing.h"
 
 #include <algorithm>
@@ -9,11 +10,14 @@
 #include <limits>
 #include <sstream>
 
+#include "heed/base/testing.h"
 #include "heed/kernels/attention/targets.h"
 #include "heed/kernels/reference/attention.h"
 
 namespace heed::kernels::attention_testing {
 namespace {
+
+using heed::testing::seeded;
 
 constexpr uint32_t kGuard = 0x7fd15ea5;  // a quiet NaN
 constexpr size_t kScratchGuard = 256;    // bytes
@@ -67,8 +71,8 @@ void describe(std::ostream& to, const char* name, const std::optional<std::vecto
   to << '}';
 }
 
-std::string describe(const Alignment& align) {
-  return align.kind == Alignment::Kind::bottom_right ? "bottom_right" : "offset " + std::to_string(align.offset);
+std::string describe(const MaskAlignment& align) {
+  return align.kind == MaskAlignment::Kind::bottom_right ? "bottom_right" : "offset " + std::to_string(align.offset);
 }
 
 }  // namespace
@@ -118,7 +122,8 @@ std::string Instance::describe() const {
   std::ostringstream to;
   to << "B=" << shape.B << " Hq=" << shape.Hq << " Hk=" << shape.Hk << " T=" << shape.T << " S=" << shape.S
      << " D=" << shape.D << " Dv=" << shape.Dv << " inputs=" << layout(inputs) << " out=" << layout(out)
-     << " d_out=" << layout(d_out) << " gradients=" << layout(gradients) << " spread=" << spread << " seed=" << seed;
+     << " d_out=" << layout(d_out) << " gradients=" << layout(gradients) << " deviation=" << deviation
+     << " seed=" << seed;
   if (scale) to << " scale=" << *scale;
   if (mask.causal) to << " causal=" << attention_testing::describe(mask.causal->align);
   if (mask.window)
@@ -138,17 +143,17 @@ std::string Instance::describe() const {
 
 Extras draw_extras(Rng& rng, const AttentionShape& shape) {
   Extras x;
-  const auto spread_shape = [&] {
+  const auto broadcast_shape = [&] {
     Dims<4> dims{shape.B, shape.Hq, shape.T, shape.S};
     for (int64_t& extent : dims)
       if (chance(rng, 0.35)) extent = 1;
     return dims;
   };
   if (chance(rng, 0.3))
-    x.alibi = chance(rng, 0.5) ? Alignment{Alignment::Kind::bottom_right, 0}
-                               : Alignment{Alignment::Kind::offset, between(rng, -shape.T, shape.S)};
-  if (chance(rng, 0.3)) x.dense = spread_shape();
-  if (chance(rng, 0.4)) x.bias = spread_shape();
+    x.alibi = chance(rng, 0.5) ? MaskAlignment{MaskAlignment::Kind::bottom_right, 0}
+                               : MaskAlignment{MaskAlignment::Kind::offset, between(rng, -shape.T, shape.S)};
+  if (chance(rng, 0.3)) x.dense = broadcast_shape();
+  if (chance(rng, 0.4)) x.bias = broadcast_shape();
   if (chance(rng, 0.5)) x.hidden = rng.uniform(0, 0.6f);
   if (chance(rng, 0.3)) x.softcap = rng.uniform(0.5f, 20);
   if (chance(rng, 0.3)) x.dropout = {rng.uniform(0.01f, 0.9f), rng.next_u64()};
@@ -159,9 +164,9 @@ Extras draw_extras(Rng& rng, const AttentionShape& shape) {
 
 OwnedMask draw_mask(Rng& rng, const AttentionShape& shape) {
   OwnedMask mask;
-  const auto alignment = [&]() -> Alignment {
-    if (chance(rng, 0.4)) return {Alignment::Kind::bottom_right, 0};
-    return {Alignment::Kind::offset, chance(rng, 0.4) ? 0 : between(rng, -shape.T, shape.S)};
+  const auto alignment = [&]() -> MaskAlignment {
+    if (chance(rng, 0.4)) return {MaskAlignment::Kind::bottom_right, 0};
+    return {MaskAlignment::Kind::offset, chance(rng, 0.4) ? 0 : between(rng, -shape.T, shape.S)};
   };
   const auto reach = [&] { return chance(rng, 0.2) ? Window::kUnbounded : between(rng, 0, chance(rng, 0.5) ? 4 : 80); };
   if (chance(rng, 0.45)) mask.causal = Causal{alignment()};
@@ -192,8 +197,8 @@ Instance draw_instance(Rng& rng, double work) {
     const bool packable = (layout == &x.inputs || layout == &x.gradients) && x.shape.T == x.shape.S;
     if (*layout == Layout::packed && !packable) *layout = Layout::bthd;
   }
-  static constexpr float kSpreads[] = {0.3f, 1, 1, 1, 1, 3, 100};  // 100: logits of about +-1e4
-  x.spread = kSpreads[rng.below(std::size(kSpreads))];
+  static constexpr float kDeviations[] = {0.3f, 1, 1, 1, 1, 3, 100};  // 100: logits of about +-1e4
+  x.deviation = kDeviations[rng.below(std::size(kDeviations))];
   x.seed = rng.next_u64();
   return x;
 }
@@ -265,8 +270,8 @@ Problem::Problem(const Instance& x) : instance(x) {
   stats = memory_.allot({B, Hq, T, 2}, x.out, places);
   const auto rows = memory_.allot({1, B, Hq, T}, x.out == Layout::padded ? Layout::padded : Layout::bhtd, places);
   lse = {rows.data(), {B, Hq, T}, {rows.stride(1), rows.stride(2), 1}};
-  for_each_element(q, [&](float& element) { element = x.spread * numbers.normal(); });
-  for_each_element(k, [&](float& element) { element = x.spread * numbers.normal(); });
+  for_each_element(q, [&](float& element) { element = x.deviation * numbers.normal(); });
+  for_each_element(k, [&](float& element) { element = x.deviation * numbers.normal(); });
   for_each_element(v, [&](float& element) { element = numbers.normal(); });
   for_each_element(d_out, [&](float& element) { element = numbers.normal(); });
   const auto pair = [&](const Dims<4>& shape) {
@@ -471,7 +476,7 @@ void for_draws(int count, const std::function<void(Rng&)>& body) {
   for (char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   for (uint64_t draw = begin; draw < end && !::testing::Test::HasFailure(); ++draw) {
     SCOPED_TRACE("again: HEED_TEST_DRAW=" + std::to_string(draw) + " --gtest_filter='*." + name + "'");
-    Rng rng(seed, draw);
+    Rng rng(seeded(seed), draw);
     body(rng);
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the tests of attention share: random instances, tensors with guards around them, and the twin's answers to the
 // same f32 data. How far from those a correct f32 kernel may be: error_bounds.h.
@@ -13,11 +14,14 @@
 
 #include "heed/base/parallel.h"
 #include "heed/base/rng.h"
+#include "heed/base/testing.h"
 #include "heed/base/view.h"
 #include "heed/base/workspace.h"
 #include "heed/kernels/attention/attention.h"
 
 namespace heed::kernels::attention_testing {
+
+using heed::testing::seeded;
 
 // bthd: a row holds all heads. packed: a row holds all heads of q, k and v (it needs T = S). padded: dimensions in any
 // order, with gaps.
@@ -33,10 +37,10 @@ struct OwnedMask {
   Mask borrow() const;
 };
 
-// What else is asked for; the numbers of each are drawn with the problem.
+// Optional inputs and options; their values are drawn with the problem.
 struct Extras {
-  std::optional<Alignment> alibi = std::nullopt;
-  std::optional<Dims<4>> dense = std::nullopt, bias = std::nullopt;  // shapes: an extent of 1 serves all
+  std::optional<MaskAlignment> alibi = std::nullopt;
+  std::optional<Dims<4>> dense = std::nullopt, bias = std::nullopt;  // shapes: an extent of 1 is broadcast
   float hidden = 0;                                                  // share of the bias that is -inf
   float softcap = 0;
   Dropout dropout = {};
@@ -51,8 +55,8 @@ struct Instance {
   Extras extras = {};
   std::optional<float> scale = std::nullopt;
   Layout inputs = Layout::bhtd, out = Layout::bhtd, d_out = Layout::bhtd, gradients = Layout::bhtd;
-  float spread = 1;  // standard deviation of q and k; v and d_out have 1
-  uint64_t seed = 1;
+  float deviation = 1;  // standard deviation of q and k; v and d_out have 1
+  uint64_t seed = seeded(1);
 
   int64_t group() const { return shape.Hk ? shape.Hq / shape.Hk : 1; }
   double score_scale() const;
@@ -97,7 +101,7 @@ class Problem {
 
   const Instance instance;
   View<float, 4> q, k, v, d_out, out, stats, dq, dk, dv;
-  View<float, 4> bias, d_bias, gate, d_gate, w, dw;  // empty where not asked for; [1,1,1,Hq] and [1,1,Hq,D]
+  View<float, 4> bias, d_bias, gate, d_gate, w, dw;  // empty where not wanted; [1,1,1,Hq] and [1,1,Hq,D]
   View<float, 3> lse;
 
   AttentionInputs inputs() const;

@@ -1,5 +1,6 @@
-// The register tiles of the fused kernels. Queries stand in SIMD lanes: scores are kept as S^T[key][query], outputs as
-// O^T[d][query]. K and V are read as they lie, one number at a time, spread over a vector; nothing is packed.
+// SPDX-License-Identifier: Apache-2.0
+// The register tiles of the fused kernels. Queries are in SIMD lanes: scores are kept as S^T[key][query], outputs as
+// O^T[d][query]. Elements of K and V are broadcast to a vector from where they are in memory; nothing is packed.
 #if defined(HEED_KERNELS_ATTENTION_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_ATTENTION_TILES_INL_H_
 #undef HEED_KERNELS_ATTENTION_TILES_INL_H_
@@ -10,24 +11,25 @@
 #include <cfloat>
 #include <limits>
 
-#include "heed/kernels/attention/ahead.h"
 #include "heed/kernels/attention/blocks.h"
 #include "heed/kernels/attention/plan.h"
+#include "heed/kernels/attention/prefetch.h"
 #include "heed/kernels/vec-inl.h"
 #include "hwy/cache_control.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
-constexpr int64_t kTile = 2 * kLanes;  // queries: two vectors
+constexpr int64_t kTile = 2 * kLanes;                               // queries of a tile: two vectors
+constexpr float kHidden = -std::numeric_limits<float>::infinity();  // the score of a masked pair
 
-// Rows of K, or columns of V, that a product takes at a time: twice as many sums, so that none waits for another (eight
-// are just enough where every multiply-add starts on time, which Intel's cores do not do), and few loads for each
-// multiply-add. As many as there are registers for.
+// Rows of K, or columns of V, of a register tile. There are twice as many accumulators: enough independent FMA chains
+// to hide their latency (eight are just enough where every FMA issues on time, which on Intel's cores they do not), and
+// few loads for each FMA. As many as there are registers for.
 constexpr int kTileRows = kManyRegisters ? 8 : HWY_TARGET == HWY_AVX2 ? 6 : 4;
 
-// Calls f<R>(i) for pieces of R rows, from row i on: as many of R = Most as there are, and the rest in few pieces. The
-// last eight are two fours, rather than six and two.
+// Calls f<R>(i) for pieces of R rows from row i on: as many of R = Most as there are, and the remainder in few pieces.
+// The last eight are two fours, rather than six and two.
 template <int Most, class Function>
 HWY_INLINE void in_pieces(int64_t rows, const Function& f) {
   int64_t i = 0;
@@ -44,23 +46,13 @@ HWY_INLINE void in_pieces(int64_t rows, const Function& f) {
   if (i < rows) f.template operator()<1>(i);
 }
 
-// Rows of a matrix in memory.
-template <class T>
-struct RowsOf {
-  const T* data;
-  int64_t stride;
-  const T* row(int64_t i) const { return data + i * stride; }
-};
-using Rows = RowsOf<float>;
-
-// acc[r][n] = sum_c rows[r][c] * columns[c][n], for R rows and NV vectors of a tile: S = K Q^T, dP = V dO^T.
-// The sum runs over c in order, so a score has the same bits whatever tile it was made in.
+// acc[r][n] = sum_c rows[r][c] * tile[c][n], for R rows and NV vectors of a tile: S = K Q^T, dP = V dO^T.
+// The sum runs over c in order, so a score has the same bits whatever tile it was computed in.
 template <int R, int NV>
-HWY_INLINE void product_rows(F d, const float* HWY_RESTRICT rows, int64_t stride, int64_t columns,
-                             const float* HWY_RESTRICT tile, V (&acc)[R][NV]) {
+HWY_INLINE void product_rows(F d, Rows rows, int64_t columns, const float* HWY_RESTRICT tile, V (&acc)[R][NV]) {
   const float* HWY_RESTRICT row[R];
-  row[0] = rows;
-  unrolled<R - 1>([&](auto r) HEED_INLINED { row[r + 1] = row[r] + stride; });
+  row[0] = rows.data;
+  unrolled<R - 1>([&](auto r) HEED_INLINED { row[r + 1] = row[r] + rows.stride; });
   {
     V x[NV];
     unrolled<NV>([&](auto n) HEED_INLINED { x[n] = hn::Load(d, tile + n * kLanes); });
@@ -79,9 +71,9 @@ HWY_INLINE void product_rows(F d, const float* HWY_RESTRICT rows, int64_t stride
   }
 }
 
-// The maxima of a tile are whole numbers, which exp2_less takes off while it rounds. Not those beyond its reach: of
-// rows that have seen nothing yet, of logits in the millions, NaN. They are taken off the scores here, and become 0;
-// what becomes of a query does not depend on the others of its tile.
+// The maxima of a tile are integers, which exp2_less subtracts while it rounds. Not those out of its range: of rows
+// that have seen no key yet, of logits in the millions, NaN. Those are subtracted from the scores here, and become 0.
+// It is done lane by lane: a query's result does not depend on the others of its tile.
 template <int NV>
 HWY_NOINLINE void subtract_far(F d, int64_t rows, V (&max)[NV], float* scores) {
   for (int n = 0; n < NV; ++n) {
@@ -108,7 +100,7 @@ HWY_INLINE hn::Mask<F> seen(F d, int64_t key, const float* low, const float* hig
   return hn::And(hn::Ge(at, hn::Load(d, low)), hn::Lt(at, hn::Load(d, high)));
 }
 
-// What becomes of what an accumulator held before: dropped, kept, or kept times a factor a query.
+// What an accumulator starts from: zero, its old value, or its old value times a factor for each query.
 enum class Before { dropped, kept, scaled };
 
 template <Before B>
@@ -118,16 +110,28 @@ HWY_INLINE V before(F d, const float* out, const float* factor) {
   return B == Before::scaled ? hn::Mul(hn::Load(d, factor), old) : old;
 }
 
-// out[c][n] = before + sum_key rows[key][c] * weights[key][n], for C columns: O = P V, dQ = dS K.
+// A weighted sum of the rows of keys, out[c][n] = before + sum_key rows[key][c] * weights[key][n]: O = P V, dQ = dS K.
+struct WeightedSum {
+  Rows rows;
+  int64_t keys, columns;
+  const float* weights;  // [key][query]
+  const float* factor;   // [query], of what `out` held before; null where it is not scaled
+  float* out;            // [column][query]
+};
+
+// C columns from `first` on.
 template <int C, int NV, Before B>
-HWY_INLINE void mix_columns(F d, Rows rows, int64_t keys, const float* HWY_RESTRICT weights,
-                            const float* HWY_RESTRICT factor, float* HWY_RESTRICT out) {
+HWY_INLINE void weighted_sum_columns(F d, const WeightedSum& sum, int64_t first) {
+  const float* HWY_RESTRICT weights = sum.weights;
+  const float* HWY_RESTRICT factor = sum.factor;
+  float* HWY_RESTRICT out = sum.out + first * kTile;
+  const int64_t keys = sum.keys, stride = sum.rows.stride;
   V acc[C][NV];
   unrolled<C * NV>([&](auto i) HEED_INLINED {
     acc[i / NV][i % NV] = before<B>(d, out + i / NV * kTile + i % NV * kLanes, factor + i % NV * kLanes);
   });
-  const float* HWY_RESTRICT row = rows.data;
-  for (int64_t key = 0; key < keys; ++key, row += rows.stride, weights += kTile) {
+  const float* HWY_RESTRICT row = sum.rows.data + first;
+  for (int64_t key = 0; key < keys; ++key, row += stride, weights += kTile) {
     V w[NV];
     unrolled<NV>([&](auto n) HEED_INLINED { w[n] = hn::Load(d, weights + n * kLanes); });
     unrolled<C>([&](auto c) HEED_INLINED {
@@ -139,13 +143,13 @@ HWY_INLINE void mix_columns(F d, Rows rows, int64_t keys, const float* HWY_RESTR
                        HEED_INLINED { hn::Store(acc[i / NV][i % NV], d, out + i / NV * kTile + i % NV * kLanes); });
 }
 
-// mix_columns over all columns of a matrix. Between them, ahead.some() may ask for other memory.
+// All columns, with a step of the prefetcher before each register tile. The struct is passed by value: through a
+// reference the compiler would have to load its fields again after every store.
 template <int NV, Before B>
-HWY_NOINLINE void mix(F d, Rows rows, int64_t keys, int64_t columns, const float* weights, const float* factor,
-                      float* out, Ahead& ahead) {
-  in_pieces<kTileRows>(columns, [&]<int C>(int64_t c) HWY_ATTR {
-    if constexpr (C == kTileRows) ahead.some();
-    mix_columns<C, NV, B>(d, {rows.data + c, rows.stride}, keys, weights, factor, out + c * kTile);
+HWY_NOINLINE void weighted_sum(F d, WeightedSum sum, Prefetcher& prefetcher) {
+  in_pieces<kTileRows>(sum.columns, [&]<int C>(int64_t c) HWY_ATTR {
+    if constexpr (C == kTileRows) prefetcher.step();
+    weighted_sum_columns<C, NV, B>(d, sum, c);
   });
 }
 
@@ -165,91 +169,91 @@ HWY_INLINE void with_before(int vectors, Before before, const Function& f) {
   vectors == 2 ? of.template operator()<2>() : of.template operator()<1>();
 }
 
-// Which pairs of a tile are hidden: by its queries' runs of visible keys, and by rows of terms where -inf says so.
+// Which pairs of a tile are masked: by each query's range of visible keys, and by terms that are -inf.
 struct Hiding {
-  const float *low, *high;  // of each query
+  const float *low, *high;  // [query]
   const float* extra;       // [key][query], from the tile's first key on; null: none
 
   // The lanes of vector n that see the key; `row` counts keys from the tile's first.
   HWY_INLINE hn::Mask<F> seen_by(F d, int64_t key, int64_t row, int64_t n) const {
     const auto mask = seen(d, key, low + n, high + n);
     if (!extra) return mask;
-    const V hidden = hn::Set(d, -std::numeric_limits<float>::infinity());
-    return hn::AndNot(hn::Eq(hn::Load(d, extra + row * kTile + n), hidden), mask);
+    return hn::AndNot(hn::Eq(hn::Load(d, extra + row * kTile + n), hn::Set(d, kHidden)), mask);
   }
 };
 
-// The same where a weight may be zero only because its key is hidden, and rows hold NaN or infinity: a hidden key is
-// left out instead of being multiplied by zero. Rare, so plain.
+// The same where rows hold NaN or infinity and a weight is zero because its key is masked: a masked key is skipped, not
+// multiplied by zero. `first_key` is the index of row 0. Rare, so simple.
 template <int NV, Before B>
-HWY_NOINLINE void mix_carefully(F d, Rows rows, int64_t first_key, int64_t keys, int64_t columns, const float* weights,
-                                const float* factor, const Hiding& hiding, float* out) {
+HWY_NOINLINE void weighted_sum_carefully(F d, const WeightedSum& sum, int64_t first_key, const Hiding& hiding) {
   for (int64_t n = 0; n < NV * kLanes; n += kLanes) {
-    for (int64_t c = 0; c < columns; ++c) {
-      V acc = before<B>(d, out + c * kTile + n, factor + n);
-      for (int64_t i = 0; i < keys; ++i) {
-        const V mixed = hn::MulAdd(hn::Set(d, rows.row(i)[c]), hn::Load(d, weights + i * kTile + n), acc);
-        acc = hn::IfThenElse(hiding.seen_by(d, first_key + i, i, n), mixed, acc);
+    for (int64_t c = 0; c < sum.columns; ++c) {
+      float* out = sum.out + c * kTile + n;
+      V acc = before<B>(d, out, sum.factor + n);
+      for (int64_t i = 0; i < sum.keys; ++i) {
+        const V added = hn::MulAdd(hn::Set(d, sum.rows.row(i)[c]), hn::Load(d, sum.weights + i * kTile + n), acc);
+        acc = hn::IfThenElse(hiding.seen_by(d, first_key + i, i, n), added, acc);
       }
-      hn::Store(acc, d, out + c * kTile + n);
+      hn::Store(acc, d, out);
     }
   }
 }
 
-// Asks for a row that is soon read or written.
+// Prefetches a row that is soon read or written.
 template <class T>
 HWY_INLINE void prefetch_row(const T* row, int64_t columns) {
   constexpr int64_t kLine = 64 / sizeof(T);
   for (int64_t c = 0; c < columns; c += kLine) hwy::Prefetch(row + c);
 }
 
-// The same for rows that follow no order which the prefetchers would know in time.
-HWY_INLINE void prefetch_rows(Rows rows, int64_t count, int64_t columns) {
-  for (int64_t i = 0; i < count; ++i) prefetch_row(rows.row(i), columns);
+// The same for rows that the hardware prefetcher would not follow in time.
+HWY_INLINE void prefetch_rows(Matrix x) {
+  for (int64_t i = 0; i < x.count; ++i) prefetch_row(x.rows.row(i), x.columns);
 }
 
-// Up to kLanes rows into the lanes of a tile, times a factor a row; lanes without a row are zero.
-inline void rows_to_lanes(F d, Rows rows, int64_t count, int64_t columns, V factor, float* tile, float* stage) {
-  if (count < kLanes) {
-    std::memset(stage, 0, static_cast<size_t>(kLanes * columns) * sizeof(float));
-    copy_rows(rows.data, rows.stride, count, columns, stage, columns);
-    rows = {stage, columns};
+// Up to kLanes rows into the lanes of a tile, times a factor for each row; lanes without a row are zero. `stage` is
+// scratch for kLanes rows.
+inline void rows_to_lanes(F d, Matrix from, V factor, float* tile, float* stage) {
+  Rows rows = from.rows;
+  if (from.count < kLanes) {
+    std::memset(stage, 0, static_cast<size_t>(kLanes * from.columns) * sizeof(float));
+    copy_rows(from, {stage, from.columns});
+    rows = {stage, from.columns};
   }
-  transpose_in(d, rows.data, rows.stride, columns, factor, tile, kTile);
+  transpose_in(d, rows, from.columns, factor, {tile, kTile});
 }
 
-// The way back, count rows of it.
-inline void lanes_to_rows(F d, const float* tile, int64_t count, int64_t columns, V factor, float* rows, int64_t stride,
-                          float* stage) {
-  if (count >= kLanes) return transpose_out(d, tile, kTile, columns, factor, rows, stride);
-  transpose_out(d, tile, kTile, columns, factor, stage, columns);
-  copy_rows(stage, columns, count, columns, rows, stride);
+// The inverse: the first rows of a tile's lanes to memory.
+inline void lanes_to_rows(F d, const float* tile, V factor, MatrixOf<float> to, float* stage) {
+  if (to.count >= kLanes) return transpose_out(d, {tile, kTile}, to.columns, factor, to.rows);
+  transpose_out(d, {tile, kTile}, to.columns, factor, {stage, to.columns});
+  copy_rows({{stage, to.columns}, to.count, to.columns}, to.rows);
 }
 
-// Which keys some of a tile's queries see, and which all of them see; and those that some of a vector's queries see.
+// The keys that any of a tile's queries sees, and those that all of them see; and those that any of a vector's sees.
 struct TileRange {
   int64_t any_begin, any_end, all_begin, all_end;
   KeyRange vector[2];
 };
 
-// One tile of queries on its way through the key blocks.
+// A tile of queries, as it advances over the key blocks.
 struct Tile {
   TileRange keys;
   int64_t count;        // queries
-  int64_t first, rows;  // the keys of the current block that some of its queries see
-  int vectors;          // 1 where its queries fit one vector
-  bool masked;          // some of these keys are hidden from some of its queries
-  bool started;         // has seen a key block
+  int64_t first, rows;  // the keys of the current block that some of its queries see: rows of S^T
+  int vectors;          // 1 where its queries fit into one vector
+  bool masked;          // some of these keys are masked for some of its queries
+  bool started;         // has been through a key block
 
-  // Of these keys, all queries see those from clear_begin to clear_end, counted from the first.
+  // Rows [clear_begin, clear_end) are visible to all queries.
   int64_t clear_begin() const { return std::clamp<int64_t>(keys.all_begin - first, 0, rows); }
   int64_t clear_end() const { return std::clamp<int64_t>(keys.all_end - first, clear_begin(), rows); }
 
-  // At the ends of a masked tile there are keys that only one of its two vectors has to do with: as under the diagonal
-  // of a causal mask, where the second half of the queries sees the last keys alone.
+  // The first and last rows of a masked tile may be visible to one of its two vectors alone: under the diagonal of a
+  // causal mask, only the second half of the queries sees the last keys.
   struct Edges {
     int64_t lead, tail;            // rows before `lead`, and from `tail` on
-    int lead_vector, tail_vector;  // whose they are
+    int lead_vector, tail_vector;  // the vector that sees them
   };
   Edges edges() const {
     if (!masked || vectors < 2) return {0, rows, 0, 0};
@@ -260,7 +264,7 @@ struct Tile {
     return {lead, std::max(lead, std::min(end[0], end[1])), begin[0] < begin[1] ? 0 : 1, end[0] > end[1] ? 0 : 1};
   }
 
-  // Moves on to the block of `block_keys` keys from `block_first` on.
+  // Advances to the block of `block_keys` keys from `block_first` on.
   void enter(int64_t block_first, int64_t block_keys) {
     first = std::max(block_first, keys.any_begin);
     const int64_t last = std::min(block_first + block_keys, keys.any_end);
@@ -269,15 +273,25 @@ struct Tile {
   }
 };
 
-// Ranges of the tile's queries t0 .. t0 + count; low and high get each query's own, and lanes without a query the last
-// one's.
-inline TileRange tile_range(const Visibility& visible, int64_t b, int64_t t0, int64_t count, float* low, float* high) {
+// `count` queries of a head from t on.
+struct QueryBlock {
+  int64_t b, h, t, count;
+};
+
+// [query]: the range of keys [low, high) that each query sees.
+struct KeyLimits {
+  float *low, *high;
+  KeyLimits from(int64_t i) const { return {low + i, high + i}; }
+};
+
+// The ranges of a tile's queries. `limits` gets each query's own; lanes without a query repeat the last one's.
+inline TileRange tile_range(const Visibility& visible, const QueryBlock& queries, KeyLimits limits) {
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   TileRange r{kNever, 0, 0, kNever, {{kNever, 0}, {kNever, 0}}};
   for (int64_t i = 0; i < kTile; ++i) {
-    const KeyRange keys = visible.row(b, t0 + std::min(i, count - 1));
-    low[i] = static_cast<float>(keys.begin);
-    high[i] = static_cast<float>(keys.end);
+    const KeyRange keys = visible.row(queries.b, queries.t + std::min(i, queries.count - 1));
+    limits.low[i] = static_cast<float>(keys.begin);
+    limits.high[i] = static_cast<float>(keys.end);
     if (!keys.empty()) {
       r.any_begin = std::min(r.any_begin, keys.begin);
       r.any_end = std::max(r.any_end, keys.end);
@@ -291,25 +305,26 @@ inline TileRange tile_range(const Visibility& visible, int64_t b, int64_t t0, in
   return r;
 }
 
-// Sets up the tiles of `queries` queries from t0 on, each limited to the keys in `within`; returns the keys that some
-// of them see.
-inline KeyRange start_tiles(const AttentionPlan::Details& plan, int64_t b, int64_t t0, int64_t queries, KeyRange within,
-                            float* low, float* high, Tile* tiles) {
+// Sets up the tiles of a block of queries, each limited to the keys in `within`; returns the keys that some of the
+// queries see. `limits` is not written where nothing reads it: with no mask and no stages.
+inline KeyRange start_tiles(const AttentionPlan::Details& plan, const QueryBlock& queries, KeyRange within,
+                            KeyLimits limits, Tile* tiles) {
   KeyRange range{within.end, within.begin};
-  for (int64_t i = 0; i * kTile < queries; ++i) {
-    Tile& tile = tiles[i];
-    tile.count = std::min(kTile, queries - i * kTile);
+  for (int64_t at = 0; at < queries.count; at += kTile) {
+    Tile& tile = tiles[at / kTile];
+    tile.count = std::min(kTile, queries.count - at);
     tile.vectors = tile.count > kLanes ? 2 : 1;
     tile.started = false;
     if (plan.visibility.everything()) {
       const KeyRange all{0, plan.shape.S};
       tile.keys = {all.begin, all.end, all.begin, all.end, {all, all}};
       if (!plan.stages.plain()) {
-        std::fill_n(low + i * kTile, kTile, 0.0f);
-        std::fill_n(high + i * kTile, kTile, static_cast<float>(plan.shape.S));
+        std::fill_n(limits.low + at, kTile, 0.0f);
+        std::fill_n(limits.high + at, kTile, static_cast<float>(plan.shape.S));
       }
     } else {
-      tile.keys = tile_range(plan.visibility, b, t0 + i * kTile, tile.count, low + i * kTile, high + i * kTile);
+      const QueryBlock its{queries.b, queries.h, queries.t + at, tile.count};
+      tile.keys = tile_range(plan.visibility, its, limits.from(at));
     }
     tile.keys.any_begin = std::max(tile.keys.any_begin, within.begin);
     tile.keys.any_end = std::min(tile.keys.any_end, within.end);
@@ -321,42 +336,47 @@ inline KeyRange start_tiles(const AttentionPlan::Details& plan, int64_t b, int64
   return range;
 }
 
-// Rows from `first` on, as they are stored; they follow each other as far as KvView::run says.
-template <class T>
-RowsOf<T> stored_rows(const KvView& kv, int64_t b, int64_t h, int64_t first) {
-  return {kv.row<T>(b, h, first), kv.strides()[2]};
-}
+// Rows `keys` of K, or of V, of one key head.
+struct KvRows {
+  const KvView& kv;
+  int64_t b, h;
+  KeyRange keys;
+
+  // From row `first` on, as they are stored; they follow each other as far as KvView::run says.
+  template <class T>
+  RowsOf<const T> stored(int64_t first) const {
+    return {kv.row<T>(b, h, first), kv.strides()[2]};
+  }
+};
 
 template <class T>
-void gather_rows(F d, const KvView& kv, int64_t b, int64_t h, int64_t first, int64_t count, float* block) {
-  const int64_t columns = kv.shape(3);
-  for (int64_t end = first + count, run; first < end; first += run, block += run * columns) {
-    run = kv.run(first, end - first);
-    const RowsOf<T> from = stored_rows<T>(kv, b, h, first);
-    widen_rows(d, from.data, from.stride, run, columns, block, columns);
+void gather_rows(F d, const KvRows& from, float* to) {
+  const int64_t columns = from.kv.shape(3), end = from.keys.end;
+  for (int64_t first = from.keys.begin, run; first < end; first += run, to += run * columns) {
+    run = from.kv.run(first, end - first);
+    widen_rows<T>(d, {from.stored<T>(first), run, columns}, {to, columns});
   }
 }
 
-// Rows of keys or values [first, first + count) of one head in f32: where they lie, or gathered into `block`, as they
-// have to be where they are stored in 16 bits or in blocks.
-inline Rows kv_rows(F d, const KvView& kv, int64_t b, int64_t h, int64_t first, int64_t count, float* block,
-                    bool gather) {
-  if (!gather) return stored_rows<float>(kv, b, h, first);
-  switch (kv.dtype()) {
+// The rows in f32: where they are in memory, or gathered into `block` where that is not null, as they have to be where
+// they are stored in 16 bits or paged.
+inline Rows kv_rows(F d, const KvRows& from, float* block) {
+  if (!block) return from.stored<float>(from.keys.begin);
+  switch (from.kv.dtype()) {
     case DType::f32:
-      gather_rows<float>(d, kv, b, h, first, count, block);
+      gather_rows<float>(d, from, block);
       break;
     case DType::bf16:
-      gather_rows<BFloat16>(d, kv, b, h, first, count, block);
+      gather_rows<BFloat16>(d, from, block);
       break;
     case DType::f16:
-      gather_rows<Float16>(d, kv, b, h, first, count, block);
+      gather_rows<Float16>(d, from, block);
       break;
     case DType::f64:
     case DType::i32:
       assert(false);  // no KvView has these
   }
-  return {block, kv.shape(3)};
+  return {block, from.kv.shape(3)};
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE

@@ -1,5 +1,5 @@
-// The K strongest keys of each query, kept on the way through the key blocks: K sorted vectors of scores and of keys, a
-// query a lane.
+// SPDX-License-Identifier: Apache-2.0
+// The top-k keys of each query, updated with each key block: K sorted vectors of scores and of keys, queries in lanes.
 #if defined(HEED_KERNELS_ATTENTION_TOP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_ATTENTION_TOP_INL_H_
 #undef HEED_KERNELS_ATTENTION_TOP_INL_H_
@@ -26,10 +26,9 @@ struct TopKeys {
     }
   }
 
-  // A score of one key for each lane of vector n takes its place; from there on, the others move down. Equals come
-  // after those that were there, and NaN never comes in. The scores are sorted: rank i gets the middle one of itself,
-  // of rank i - 1 and of the new score, so that no rank waits for another. Count: how many there are, or 0 where that
-  // is not known in advance.
+  // Inserts the score of one key for each lane of vector n. Of equals the first stays first, and NaN is not inserted.
+  // The scores are sorted: rank i becomes the median of itself, rank i - 1 and the new score, so that no rank depends
+  // on another's result. Count: the number of ranks as a constant, or 0.
   template <int64_t Count>
   HWY_INLINE void insert(F d, V score, int64_t key, int64_t n) const {
     const int64_t ranks = Count > 0 ? Count : count;
@@ -61,8 +60,8 @@ struct TopKeys {
     }
   }
 
-  // Rows of S^T, from key `first` on. Of each run of rows, those in which some query may have found a stronger key are
-  // listed first, without a branch: which ones they are cannot be foretold.
+  // Rows of S^T, from key `first` on. Of every 32 rows, those in which some query may have found a larger score are
+  // listed first, without branches: they could not be predicted.
   template <int NV>
   HWY_INLINE void add_rows(F d, const float* rows, int64_t first, int64_t n_rows) const {
     count == 8 ? add_rows<NV, 8>(d, rows, first, n_rows) : add_rows<NV, 0>(d, rows, first, n_rows);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/attention/visibility.h"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ void check_packed(const Packed& packed, int64_t B, int64_t T, int64_t S) {
   check_cumulative("packed.keys", packed.keys, S, "S");
 }
 
-// Offsets come from users and may be as large as the type: sums stop at its ends.
+// Offsets come from users and may be as large as their type: sums saturate.
 int64_t saturating_add(int64_t a, int64_t b) {
   using Limits = std::numeric_limits<int64_t>;
   if (b > 0 && a > Limits::max() - b) return Limits::max();
@@ -100,7 +101,7 @@ Visibility::Visibility(const Mask& mask, int64_t B, int64_t T, int64_t S)
   if (mask.lengths) check_lengths(*mask.lengths, B, S);
   if (mask.packed) check_packed(*mask.packed, B, T, S);
 
-  // All at once: growing step by step would ask for memory of several sizes.
+  // All at once: a vector that grows would allocate several sizes from the cache.
   sequences_.reserve(packed_ ? mask.packed->queries.size() : static_cast<size_t>(B));
   if (packed_) {
     const auto& [queries, keys] = *mask.packed;

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Visibility: a mask checked against shapes and compiled to the run of keys that each query sees. It owns what it needs
-// and answers without failing. Not in it: Dense, which leaves no runs. Internal: users give a Mask (mask.h).
+// Visibility: a mask checked against shapes and compiled to the range of keys that each query sees. It owns what it
+// needs, and its queries cannot fail. Not in it: Dense, which leaves no ranges. Internal: users give a Mask (mask.h).
 #include <cstdint>
 
 #include "heed/base/allocator.h"
@@ -23,9 +24,9 @@ class HEED_API Visibility {
 
   // The keys that query t of batch b may see, within [0, S); begin == end where there are none.
   KeyRange row(int64_t b, int64_t t) const noexcept;
-  // Where query t of batch b stands among the keys, as Alibi aligns it; 0 without.
+  // The position of query t of batch b among the keys, as Alibi aligns it; 0 without Alibi.
   int64_t position(int64_t b, int64_t t) const noexcept;
-  // Nothing is hidden: every row is [0, S).
+  // Nothing is masked: every row is [0, S).
   bool everything() const noexcept { return everything_; }
   // The number of visible (query, key) pairs of one head, over all batches.
   int64_t pairs() const noexcept { return pairs_; }
@@ -38,13 +39,13 @@ class HEED_API Visibility {
   struct Sequence {
     int64_t query_end, key_begin, key_end, lower, upper, diagonal;
   };
-  // The one that query t of batch b belongs to; null for one after the last.
+  // The sequence of query t of batch b; null for a query after the last one.
   const Sequence* sequence(int64_t b, int64_t t) const noexcept;
   void add_sequence(const Mask& mask, KeyRange queries, KeyRange keys, int64_t visible_end);
 
   bool everything_ = true, causal_ = false, packed_ = false;
   int64_t pairs_ = 0;
-  CachedVector<Sequence> sequences_;  // one a batch; packed: one after the other
+  CachedVector<Sequence> sequences_;  // one for each batch; packed: in order
 };
 
 }  // namespace heed::kernels

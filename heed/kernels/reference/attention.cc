@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/reference/attention.h"
 
 #include <algorithm>
@@ -20,9 +21,9 @@ struct Query {
   int64_t b, h, t;
 };
 
-// The element of (query, s) in an array of [B,Hq,T,S] where an extent of 1 serves all.
+// The element of (query, s) in an array that broadcasts to [B,Hq,T,S].
 template <class T>
-T& spread(const View<T, 4>& view, const Query& i, int64_t s) {
+T& broadcast_at(const View<T, 4>& view, const Query& i, int64_t s) {
   const auto index = [&view](size_t dim, int64_t whole) { return view.shape(dim) == 1 ? 0 : whole; };
   return view(index(0, i.b), index(1, i.h), index(2, i.t), index(3, s));
 }
@@ -30,7 +31,7 @@ T& spread(const View<T, 4>& view, const Query& i, int64_t s) {
 void check_options(const AttentionOptions& options, const AttentionShape& n) {
   const Mask& mask = options.mask;
   const float softcap = options.softcap, rate = options.dropout.rate;
-  if (mask.dense) check_spread("dense.visible", mask.dense->visible, {n.B, n.Hq, n.T, n.S});
+  if (mask.dense) check_broadcast("dense.visible", mask.dense->visible, {n.B, n.Hq, n.T, n.S});
   if (mask.alibi && std::ssize(mask.alibi->slopes) != n.Hq) {
     throw Error("attention: alibi.slopes has " + std::to_string(mask.alibi->slopes.size()) + " entries, expected " +
                 std::to_string(n.Hq) + " (Hq)");
@@ -55,7 +56,7 @@ AttentionShape check_inputs(const Inputs& in) {
                 " (the heads of k)");
   }
   check_shape("v", v, {n.B, n.Hk, n.S, kAny}, "Dv");
-  if (bias) check_spread("bias", bias, {n.B, n.Hq, n.T, n.S});
+  if (bias) check_broadcast("bias", bias, {n.B, n.Hq, n.T, n.S});
   check_if_wanted("head_gate", head_gate, {n.Hq});
   check_if_wanted("w", w, {n.Hq, n.D});
   return n;
@@ -97,19 +98,19 @@ struct Call {
   // c tanh(score / c)
   double capped(double score) const { return softcap > 0 ? softcap * std::tanh(score / softcap) : score; }
 
-  // Of the keys that Visibility leaves, those that a Dense mask or a bias of -inf hides.
+  // Whether a Dense mask or a bias of -inf masks a key that Visibility leaves visible.
   bool hidden(const Query& i, int64_t s) const {
-    return (options.mask.dense && !spread(options.mask.dense->visible, i, s)) || bias(i, s) == -kInfinity;
+    return (options.mask.dense && !broadcast_at(options.mask.dense->visible, i, s)) || bias(i, s) == -kInfinity;
   }
 
-  // -slope_h |p - s|, for a query that stands at p among the keys. In double, where no difference overflows.
+  // -slope_h |p - s|, for a query at position p among the keys. In double, where no difference overflows.
   double alibi(const Query& i, int64_t s) const {
     if (!options.mask.alibi) return 0;
     const double distance = std::abs(static_cast<double>(visibility.position(i.b, i.t)) - static_cast<double>(s));
     return -double{options.mask.alibi->slopes[static_cast<size_t>(i.h)]} * distance;
   }
 
-  double bias(const Query& i, int64_t s) const { return in.bias ? spread(in.bias, i, s) : 0; }
+  double bias(const Query& i, int64_t s) const { return in.bias ? broadcast_at(in.bias, i, s) : 0; }
 
   // Dropout multiplies a weight by this.
   double keep(const Query& i, int64_t s) const {
@@ -117,7 +118,7 @@ struct Call {
   }
 };
 
-// A key that a query sees. A row holds those, and no others: whatever stands at a hidden place is never touched.
+// A key that a query sees. A row holds those, and no others: masked keys are never read.
 struct Seen {
   int64_t key;
   double capped;
@@ -170,7 +171,7 @@ void for_each_query(const AttentionShape& n, Body body) {
   }
 }
 
-// What the first three stages show of a query: raw and capped are of every pair, hidden ones too.
+// Writes the first three stages of a query, where wanted: raw and capped of every pair, masked ones too.
 void show_scores(const Call& call, const Query& i, const Row& row, const Outputs& outputs) {
   const auto& [b, h, t] = i;
   for (int64_t s = 0; s < call.n.S; ++s) {
@@ -188,11 +189,11 @@ void show_weights(const Call& call, const Query& i, const Row& row, const Output
   for (const Seen& seen : row) outputs.weights(i.b, i.h, i.t, seen.key) = seen.weight;
 }
 
-// What reaches d_score_s, the gradient of a score after ALiBi and bias, goes on to bias, q, k and w.
+// From d_score_s, the gradient of a score after ALiBi and bias, to those of bias, q, k and w.
 void add_score_gradient(const Call& call, const Query& i, const Seen& seen, double d_score, const Gradients& to) {
   const auto& [b, h, t] = i;
   const int64_t s = seen.key, g = call.key_head(h);
-  if (to.d_bias) spread(to.d_bias, i, s) += d_score;
+  if (to.d_bias) broadcast_at(to.d_bias, i, s) += d_score;
 
   // capped = c tanh(raw / c):  d_raw = d_capped (1 - (capped / c)^2);  raw = scale f:  d_f = scale d_raw
   const double tanh_raw = call.softcap > 0 ? seen.capped / call.softcap : 0;

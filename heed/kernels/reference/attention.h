@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The specification of attention: the formula in double precision, written to be read. It stores T x S weights and
-// takes its time. Tensors of f64 are served by it, and every fused kernel is tested against it.
+// The specification of attention: the formula in double precision, written to be read. It stores T x S weights
+// and is slow. Attention over f64 tensors runs here, and every fused kernel is tested against it.
 #include "heed/base/export.h"
 #include "heed/base/view.h"
 #include "heed/kernels/attention/attention.h"
@@ -17,8 +18,8 @@ struct Inputs {
 struct Outputs {
   View<double, 4> out{};  // [B,Hq,T,Dv]
   View<double, 3> lse{};  // [B,Hq,T], if wanted
-  // [B,Hq,T,S], if wanted: the scores of all pairs, scaled; after the softcap; with ALiBi and bias, -inf where hidden;
-  // and the weights, before dropout and gate, exactly zero where hidden.
+  // [B,Hq,T,S], if wanted: the scores of all pairs, scaled; after the softcap; with ALiBi and bias, -inf where masked;
+  // and the weights, before dropout and gate, exactly zero where masked.
   View<double, 4> raw{}, capped{}, masked{}, weights{};
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every gradient of the twin against differences of its forward pass, in random combinations of all options.
 #include <gtest/gtest.h>
 
@@ -9,11 +10,14 @@
 #include <vector>
 
 #include "heed/base/rng.h"
+#include "heed/base/testing.h"
 #include "heed/kernels/reference/attention.h"
 #include "heed/kernels/reference/testing.h"
 
 namespace heed::kernels::reference {
 namespace {
+
+using heed::testing::seeded;
 
 // A shape, options and numbers, from a seed. It owns what the mask borrows.
 struct Draw {
@@ -73,8 +77,8 @@ struct Draw {
     return shape;
   }
 
-  Alignment draw_alignment() {
-    return {chance(0.5) ? Alignment::Kind::bottom_right : Alignment::Kind::offset, between(-2, 3)};
+  MaskAlignment draw_alignment() {
+    return {chance(0.5) ? MaskAlignment::Kind::bottom_right : MaskAlignment::Kind::offset, between(-2, 3)};
   }
 
   void draw_ranges() {
@@ -168,7 +172,7 @@ TEST(ReferenceGradients, AgreeWithCentralDifferences) {
   std::map<std::string, int> tried;  // in how many draws an input's gradient was not next to nothing
   for (uint64_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Draw draw(seed);
+    Draw draw(seeded(seed));
     const Gradient g = run_backward(draw.arrays, draw.d_out, draw.options);
     const std::vector<Checked> inputs = checked(draw.arrays, g);
     double of_all = 0;
@@ -186,7 +190,7 @@ TEST(ReferenceGradients, AgreeWithCentralDifferences) {
 TEST(ReferenceGradients, AnEmptyViewIsNotWantedAndChangesNothingElse) {
   for (uint64_t seed = 0; seed < 32; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const Draw draw(seed);
+    const Draw draw(seeded(seed));
     const Gradient all = run_backward(draw.arrays, draw.d_out, draw.options);
     Gradient one(draw.arrays);
     const Gradients views = one.views();
@@ -223,7 +227,7 @@ Array4 heads_inside(const Array4& x) {
 TEST(ReferenceGradients, StridedViewsGiveTheSame) {
   for (uint64_t seed = 0; seed < 32; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const Draw draw(seed);
+    const Draw draw(seeded(seed));
     const Result plain = run(draw.arrays, draw.options);
     const Gradient g = run_backward(draw.arrays, draw.d_out, draw.options);
 
@@ -258,7 +262,7 @@ TEST(ReferenceGradients, HiddenPlacesGiveAndGetNothing) {
   int hidden_keys = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Draw draw(seed);
+    Draw draw(seeded(seed));
     const Result plain = run(draw.arrays, draw.options);
     const Gradient g = run_backward(draw.arrays, draw.d_out, draw.options);
     const int64_t group = draw.n.Hq / draw.n.Hk;

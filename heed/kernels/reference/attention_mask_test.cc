@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Worked out by hand: what hides keys pair by pair or moves their scores, Dense, ALiBi and bias.
 #include <gtest/gtest.h>
 
@@ -98,7 +99,7 @@ TEST(ReferenceAlibi, AlignsToTheKeysOfARowsOwn) {
   expect_near(head(0), {-0.5, 0, -0.5, -1, -0.5, 0});
   expect_near(head(1), {0, -0.5, -kInfinity, -0.5, 0, -kInfinity});
 
-  // Packed: the second sequence has query 1 and keys 1, 2. Top left, it stands at its first key, which is key 1.
+  // Packed: the second sequence has query 1 and keys 1, 2. Top left, it is at its first key, which is key 1.
   const std::vector<int64_t> queries{0, 1, 2}, keys{0, 1, 3};
   const Result packed = run_alibi(1, 2, 3, {Packed{queries, keys}, Alibi::top_left(kSlopes)});
   expect_near({packed.masked.data.begin(), packed.masked.data.begin() + 6},
@@ -164,12 +165,12 @@ TEST(ReferenceBias, Backward) {
   // Two batches of two heads, one query of 1 each; d_out = (1, 2, 3, 4) times (-20/3, 20/3).
   const Array4 q({2, 2, 1, 1}, 1), k({2, 1, 2, 1}, {0, kLn2, 0, kLn2}), v({2, 1, 2, 1}, {30, 60, 30, 60}),
       d_out({2, 2, 1, 1}, {1, 2, 3, 4});
-  const auto spread_over = [&](const Dims<4>& shape) {
+  const auto broadcast_over = [&](const Dims<4>& shape) {
     return run_backward({q, k, v, Array4(shape)}, d_out).d_bias.data;
   };
-  expect_near(spread_over({2, 1, 1, 2}), {-20, 20, -140.0 / 3, 140.0 / 3});  // 1 + 2, 3 + 4
-  expect_near(spread_over({1, 2, 1, 2}), {-80.0 / 3, 80.0 / 3, -40, 40});    // 1 + 3, 2 + 4
-  expect_near(spread_over({1, 1, 1, 2}), {-200.0 / 3, 200.0 / 3});           // 1 + 2 + 3 + 4
+  expect_near(broadcast_over({2, 1, 1, 2}), {-20, 20, -140.0 / 3, 140.0 / 3});  // 1 + 2, 3 + 4
+  expect_near(broadcast_over({1, 2, 1, 2}), {-80.0 / 3, 80.0 / 3, -40, 40});    // 1 + 3, 2 + 4
+  expect_near(broadcast_over({1, 1, 1, 2}), {-200.0 / 3, 200.0 / 3});           // 1 + 2 + 3 + 4
 }
 
 }  // namespace

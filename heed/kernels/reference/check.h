@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How the twins check the shapes of what they are given: a message names the argument, what came, what was expected.
+// Checks of the shapes that the reference kernels are given: a message names the argument, what came, what was
+// expected.
 #include <string>
 
 #include "heed/base/error.h"
@@ -37,9 +39,9 @@ void check_shape(const char* name, const View<T, Rank>& view, const Dims<Rank>& 
   check_data(name, view);
 }
 
-// Every extent is whole, or 1 and serves all.
+// Every extent is that of `whole`, or 1, which is broadcast.
 template <class T, size_t Rank>
-void check_spread(const char* name, const View<T, Rank>& view, const Dims<Rank>& whole) {
+void check_broadcast(const char* name, const View<T, Rank>& view, const Dims<Rank>& whole) {
   for (size_t i = 0; i < Rank; ++i) {
     if (view.shape(i) != whole[i] && view.shape(i) != 1) {
       fail_shape(name, view, to_string(whole) + ", or 1 in place of any of these");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The specification of kernels/elementwise.h: the same calls in double precision, written to be read.
 #include "heed/base/export.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The specification of the linear layer: the formula in double precision. See kernels/linear.h.
 #include "heed/base/export.h"

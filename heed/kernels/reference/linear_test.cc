@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/reference/linear.h"
 
 #include <gtest/gtest.h>
@@ -7,10 +8,13 @@
 #include <vector>
 
 #include "heed/base/rng.h"
+#include "heed/base/testing.h"
 #include "heed/kernels/reference/testing.h"
 
 namespace heed::kernels::reference {
 namespace {
+
+using heed::testing::seeded;
 
 constexpr Activation kAll[] = {Activation::none, Activation::relu, Activation::gelu,   Activation::gelu_tanh,
                                Activation::silu, Activation::tanh, Activation::sigmoid};
@@ -97,7 +101,7 @@ TEST(ReferenceLinear, GradientsAreThoseOfForward) {
   for (const Activation activation : kAll) {
     for (uint64_t seed = 0; seed < 20; ++seed) {
       SCOPED_TRACE(std::string(name_of(activation)) + ", seed " + std::to_string(seed));
-      Rng rng(seed);
+      Rng rng(seeded(seed));
       Draw draw(activation, rng);
       if (draw.near_a_kink()) continue;
       const Array<2> z = draw.preactivation();

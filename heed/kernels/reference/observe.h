@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The specification of what observers say of attention (kernels/attention/observe.h), from the whole matrix of weights
 // that the twin's forward pass gives. Rows at the other stages are among that pass's outputs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/reference/recurrent.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// A sequence as both ways see it: step s of row b is its token at(b, s).
+// The order of tokens in either direction: step s of row b is its token at(b, s).
 struct Walk {
   const RecurrentInputs<double>& in;
   const RecurrentOptions& options;
@@ -20,12 +21,13 @@ struct Walk {
   int64_t at(int64_t b, int64_t s) const { return options.reverse ? length(b) - 1 - s : s; }
 };
 
-// What is kept of one token.
+// What is saved of one token.
 struct Token {
+  int64_t b, t;
   double *gates, *before, *extra;  // [G H]: after their activations; h' [H]; c', q_n or r h' [H]
 
-  Token(const Walk& walk, const View<double, 2>& saved, int64_t b, int64_t t)
-      : gates(saved.at(b * walk.T + t)), before(gates + walk.G * walk.H), extra(before + walk.H) {}
+  Token(const Walk& walk, const View<double, 2>& saved, int64_t row, int64_t position)
+      : b(row), t(position), gates(saved.at(b * walk.T + t)), before(gates + walk.G * walk.H), extra(before + walk.H) {}
 };
 
 // p = [x, context] w_ih^T + b_ih, of gate row j.
@@ -86,66 +88,68 @@ void lstm(const Walk& walk, const Token& token, States& state) {
   }
 }
 
-// What goes back through a token: dh and dc of the states after it become those of the states before it; dp and dq are
-// the gradients of p and q.
-struct Back {
+// Gradients at a token: dh and dc of the states after it become those of the states before it; dp and dq are those of p
+// and q.
+struct Gradients {
   std::vector<double> dh, dc, dp, dq;
 };
 
-void rnn_back(const Walk& walk, const Token& token, Back& back) {
+void rnn_backward(const Walk& walk, const Token& token, Gradients& grads) {
   for (int64_t j = 0; j < walk.H; ++j) {
-    back.dp[j] = back.dq[j] = back.dh[j] * (1 - token.gates[j] * token.gates[j]);
-    back.dh[j] = 0;
+    grads.dp[j] = grads.dq[j] = grads.dh[j] * (1 - token.gates[j] * token.gates[j]);
+    grads.dh[j] = 0;
   }
 }
 
-void gru_back(const Walk& walk, const Token& token, Back& back) {
+void gru_backward(const Walk& walk, const Token& token, Gradients& grads) {
   const int64_t H = walk.H;
   const double *r = token.gates, *z = r + H, *n = z + H;
   for (int64_t j = 0; j < H; ++j) {
-    const double dn = back.dh[j] * (1 - z[j]) * (1 - n[j] * n[j]);
-    const double dz = back.dh[j] * (token.before[j] - n[j]) * z[j] * (1 - z[j]);
-    back.dp[H + j] = back.dq[H + j] = dz;
-    back.dp[2 * H + j] = dn;
-    back.dq[2 * H + j] = walk.options.reset_before ? dn : dn * r[j];
-    back.dh[j] *= z[j];
+    const double dn = grads.dh[j] * (1 - z[j]) * (1 - n[j] * n[j]);
+    const double dz = grads.dh[j] * (token.before[j] - n[j]) * z[j] * (1 - z[j]);
+    grads.dp[H + j] = grads.dq[H + j] = dz;
+    grads.dp[2 * H + j] = dn;
+    grads.dq[2 * H + j] = walk.options.reset_before ? dn : dn * r[j];
+    grads.dh[j] *= z[j];
   }
   for (int64_t j = 0; j < H; ++j) {
-    double dr = back.dp[2 * H + j] * token.extra[j];
+    double dr = grads.dp[2 * H + j] * token.extra[j];
     if (walk.options.reset_before) {
       double through = 0;  // of r h', through the product
-      for (int64_t k = 0; k < H; ++k) through += back.dq[2 * H + k] * walk.in.w_hh(2 * H + k, j);
+      for (int64_t k = 0; k < H; ++k) through += grads.dq[2 * H + k] * walk.in.w_hh(2 * H + k, j);
       dr = through * token.before[j];
-      back.dh[j] += through * r[j];
+      grads.dh[j] += through * r[j];
     }
-    back.dp[j] = back.dq[j] = dr * r[j] * (1 - r[j]);
+    grads.dp[j] = grads.dq[j] = dr * r[j] * (1 - r[j]);
   }
 }
 
-void lstm_back(const Walk& walk, const Token& token, const View<double, 2>& d_peep, Back& back) {
+void lstm_backward(const Walk& walk, const Token& token, const View<double, 2>& d_peep, Gradients& grads) {
   const int64_t H = walk.H;
   const View<const double, 2>& peep = walk.in.peepholes;
   for (int64_t j = 0; j < H; ++j) {
     const double i = token.gates[j], f = token.gates[H + j], g = token.gates[2 * H + j], o = token.gates[3 * H + j];
     const double before = token.extra[j], c = f * before + i * g, squashed = std::tanh(c);
-    const double d_o = back.dh[j] * squashed * o * (1 - o);
-    const double dc = back.dc[j] + back.dh[j] * o * (1 - squashed * squashed) + (peep ? d_o * peep(2, j) : 0);
+    const double d_o = grads.dh[j] * squashed * o * (1 - o);
+    const double dc = grads.dc[j] + grads.dh[j] * o * (1 - squashed * squashed) + (peep ? d_o * peep(2, j) : 0);
     const double d_i = dc * g * i * (1 - i), d_f = dc * before * f * (1 - f), d_g = dc * i * (1 - g * g);
     const double all[4] = {d_i, d_f, d_g, d_o};
-    for (int64_t k = 0; k < 4; ++k) back.dp[k * H + j] = back.dq[k * H + j] = all[k];
-    back.dc[j] = dc * f + (peep ? d_i * peep(0, j) + d_f * peep(1, j) : 0);
-    back.dh[j] = 0;
+    for (int64_t k = 0; k < 4; ++k) grads.dp[k * H + j] = grads.dq[k * H + j] = all[k];
+    grads.dc[j] = dc * f + (peep ? d_i * peep(0, j) + d_f * peep(1, j) : 0);
+    grads.dh[j] = 0;
     if (!d_peep) continue;
     d_peep(0, j) += d_i * before, d_peep(1, j) += d_f * before, d_peep(2, j) += d_o * c;
   }
 }
 
-// Gradients of everything in p and q of a token; dh gets what went through q, d_context what went through p.
-void sums_back(const Walk& walk, const Token& token, const RecurrentGradients<double>& grad, int64_t b, int64_t t,
-               Back& back, double* d_context) {
+// From dp and dq of a token to everything that p and q are computed from: the weights, x, the state before, the
+// context.
+void sums_backward(const Walk& walk, const Token& token, const RecurrentGradients<double>& grad, Gradients& grads,
+                   double* d_context) {
   const auto& in = walk.in;
+  const int64_t b = token.b, t = token.t;
   for (int64_t j = 0; j < walk.G * walk.H; ++j) {
-    const double dp = back.dp[j], dq = back.dq[j];
+    const double dp = grads.dp[j], dq = grads.dq[j];
     const bool reset = walk.options.cell == Cell::gru && walk.options.reset_before && j >= 2 * walk.H;
     const double* state = reset ? token.extra : token.before;
     if (grad.db_ih) grad.db_ih(j) += dp;
@@ -159,7 +163,7 @@ void sums_back(const Walk& walk, const Token& token, const RecurrentGradients<do
       if (grad.dw_ih) grad.dw_ih(j, walk.I + i) += dp * grad.context(b, t, i);
     }
     for (int64_t i = 0; i < walk.H; ++i) {
-      if (!reset) back.dh[i] += dq * in.w_hh(j, i);
+      if (!reset) grads.dh[i] += dq * in.w_hh(j, i);
       if (grad.dw_hh) grad.dw_hh(j, i) += dq * state[i];
     }
   }
@@ -214,10 +218,11 @@ void recurrent_backward(const RecurrentInputs<double>& in, const RecurrentGradie
                         const RecurrentOptions& options) {
   const Walk walk{in, options};
   const View<double, 2> saved(const_cast<double*>(grad.saved.data()), grad.saved.shape(), grad.saved.strides());
-  std::vector<Back> backs;
+  std::vector<Gradients> all;
+  all.reserve(static_cast<size_t>(walk.B));
   const std::vector<double> sums(static_cast<size_t>(walk.G * walk.H));
   for (int64_t b = 0; b < walk.B; ++b) {
-    backs.push_back({row_or_zero(grad.d_last_h, b, walk.H), row_or_zero(grad.d_last_c, b, walk.H), sums, sums});
+    all.push_back({row_or_zero(grad.d_last_h, b, walk.H), row_or_zero(grad.d_last_c, b, walk.H), sums, sums});
   }
   std::vector<double> d_context(static_cast<size_t>(walk.B * walk.C)), dh(static_cast<size_t>(walk.B * walk.H));
   for (int64_t s = walk.T - 1; s >= 0; --s) {
@@ -226,12 +231,12 @@ void recurrent_backward(const RecurrentInputs<double>& in, const RecurrentGradie
       if (s >= walk.length(b)) continue;
       const int64_t t = walk.at(b, s);
       const Token token(walk, saved, b, t);
-      Back& back = backs[static_cast<size_t>(b)];
-      for (int64_t j = 0; grad.d_h && j < walk.H; ++j) back.dh[j] += grad.d_h(b, t, j);
-      if (options.cell == Cell::rnn) rnn_back(walk, token, back);
-      if (options.cell == Cell::gru) gru_back(walk, token, back);
-      if (options.cell == Cell::lstm) lstm_back(walk, token, grad.d_peepholes, back);
-      sums_back(walk, token, grad, b, t, back, d_context.data() + b * walk.C);
+      Gradients& grads = all[static_cast<size_t>(b)];
+      for (int64_t j = 0; grad.d_h && j < walk.H; ++j) grads.dh[j] += grad.d_h(b, t, j);
+      if (options.cell == Cell::rnn) rnn_backward(walk, token, grads);
+      if (options.cell == Cell::gru) gru_backward(walk, token, grads);
+      if (options.cell == Cell::lstm) lstm_backward(walk, token, grad.d_peepholes, grads);
+      sums_backward(walk, token, grad, grads, d_context.data() + b * walk.C);
       for (int64_t i = 0; grad.d_context && i < walk.C; ++i) d_context[b * walk.C + i] += grad.d_context(b, t, i);
     }
     if (!in.feedback) continue;
@@ -239,13 +244,13 @@ void recurrent_backward(const RecurrentInputs<double>& in, const RecurrentGradie
     in.feedback->backward(s, View<const double, 2>(d_context.data(), {walk.B, walk.C}),
                           View<double, 2>(dh.data(), {walk.B, walk.H}));
     for (int64_t b = 0; b < walk.B; ++b) {
-      for (int64_t j = 0; j < walk.H; ++j) backs[static_cast<size_t>(b)].dh[j] += dh[b * walk.H + j];
+      for (int64_t j = 0; j < walk.H; ++j) all[static_cast<size_t>(b)].dh[j] += dh[b * walk.H + j];
     }
   }
   for (int64_t b = 0; b < walk.B; ++b) {
     for (int64_t j = 0; j < walk.H; ++j) {
-      if (grad.dh0) grad.dh0(b, j) += backs[static_cast<size_t>(b)].dh[j];
-      if (grad.dc0) grad.dc0(b, j) += backs[static_cast<size_t>(b)].dc[j];
+      if (grad.dh0) grad.dh0(b, j) += all[static_cast<size_t>(b)].dh[j];
+      if (grad.dc0) grad.dc0(b, j) += all[static_cast<size_t>(b)].dc[j];
     }
   }
 }

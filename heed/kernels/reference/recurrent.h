@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The specification of kernels/recurrent.h: the same calls in double precision, one number after the other, written to
 // be read. Row b T + t of `saved` is that of token t of row b.

@@ -1,16 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/reference/recurrent.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "heed/base/testing.h"
 #include "heed/kernels/recurrent_testing.h"
 #include "heed/kernels/reference/testing.h"
 
 namespace heed::kernels::reference {
 namespace {
 
-using testing::RecurrentProblem, testing::RecurrentShape;
+using heed::testing::seeded;
+using testing::between, testing::RecurrentProblem, testing::RecurrentShape;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -94,22 +97,8 @@ TEST(ReferenceRecurrent, LstmIsTheFormula) {
 }
 
 RecurrentShape draw_shape(Rng& rng) {
-  const auto between = [&](int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(rng.below(static_cast<uint64_t>(high - low + 1)));
-  };
-  RecurrentShape n{.B = between(1, 3), .T = between(1, 4), .I = between(1, 3), .H = between(1, 3)};
-  n.options.cell = static_cast<Cell>(rng.below(3));
-  n.options.reset_before = rng.below(2);
-  n.biases = rng.below(4), n.begins = rng.below(3);
-  n.peepholes = n.options.cell == Cell::lstm && rng.below(2);
-  if (rng.below(3) == 0) {
-    n.C = between(1, 3);
-    return n;
-  }
-  n.options.reverse = rng.below(2);
-  if (rng.below(2)) {
-    for (int64_t b = 0; b < n.B; ++b) n.lengths.push_back(between(0, n.T));
-  }
+  RecurrentShape n{.B = between(rng, 1, 3), .T = between(rng, 1, 4), .I = between(rng, 1, 3), .H = between(rng, 1, 3)};
+  draw_options(rng, 3, n);
   return n;
 }
 
@@ -129,8 +118,8 @@ double functional(RecurrentProblem<double>& problem) {
 // Against differences of fourth order.
 TEST(ReferenceRecurrent, GradientsAreThoseOfForward) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
-    Rng rng(seed);
-    RecurrentProblem<double> problem(draw_shape(rng), seed);
+    Rng rng(seeded(seed));
+    RecurrentProblem<double> problem(draw_shape(rng), seeded(seed));
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.n.text());
     functional(problem);
     auto& p = problem;

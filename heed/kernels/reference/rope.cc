@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "heed/kernels/reference/rope.h"
 
 #include <cassert>
@@ -6,7 +7,8 @@
 namespace heed::kernels::reference {
 namespace {
 
-// body({b, h, t}, cos, sin, a, b) for every pair (a, b) of every row, and rest({b, h, t}, d) for what is not turned.
+// body({b, h, t}, cos, sin, a, b) for every pair (a, b) of every row, and rest({b, h, t}, d) for the elements that are
+// not rotated.
 void for_each_pair(const RopeTables<double>& tables, const Dims<4>& shape, const auto& body, const auto& rest) {
   const int64_t half = tables.cos.shape(1);
   assert(2 * half <= shape[3] && tables.cos.shape() == tables.sin.shape());
@@ -27,11 +29,11 @@ void for_each_pair(const RopeTables<double>& tables, const Dims<4>& shape, const
 
 }  // namespace
 
-void rope_tables(double base, View<double, 2> cos, View<double, 2> sin) {
+void rope_tables(double base, View<double, 2> cos, View<double, 2> sin, int64_t first) {
   const auto R = static_cast<double>(2 * cos.shape(1));
   for (int64_t p = 0; p < cos.shape(0); ++p) {
     for (int64_t i = 0; i < cos.shape(1); ++i) {
-      const double angle = static_cast<double>(p) * std::pow(base, -2 * static_cast<double>(i) / R);
+      const double angle = static_cast<double>(first + p) * std::pow(base, -2 * static_cast<double>(i) / R);
       cos(p, i) = std::cos(angle);
       sin(p, i) = std::sin(angle);
     }

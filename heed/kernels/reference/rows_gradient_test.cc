@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every gradient of the twins of the kernels over rows, against central differences of their forward pass.
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "heed/base/rng.h"
+#include "heed/base/testing.h"
 #include "heed/kernels/reference/activation.h"
 #include "heed/kernels/reference/dropout.h"
 #include "heed/kernels/reference/elementwise.h"
@@ -19,6 +21,8 @@
 
 namespace heed::kernels::reference {
 namespace {
+
+using heed::testing::seeded;
 
 template <size_t Rank>
 Array<Rank> normal(const Dims<Rank>& shape, Rng& rng) {
@@ -58,7 +62,7 @@ void expect_gradient(const char* name, std::vector<double>& x, const std::vector
 void for_seeds(const auto& body) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Rng rng(seed);
+    Rng rng(seeded(seed));
     body(rng);
   }
 }

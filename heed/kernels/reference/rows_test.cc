@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The twins of the kernels over rows, against examples worked out by hand.
 #include <gtest/gtest.h>
 
@@ -114,7 +115,7 @@ TEST(ReferenceElementwise, KnownValues) {
   EXPECT_EQ(dx.data, (std::vector<double>{3, 4, 5, 6}));
 }
 
-// Position 1 with base 1 and one frequency turns by 1 radian; tables given by hand turn by a right angle.
+// Position 1 with base 1 and one frequency rotates by 1 radian; tables given by hand rotate by a right angle.
 TEST(ReferenceRope, KnownValues) {
   Array<2> cos({2, 1}, kNaN), sin({2, 1}, kNaN);
   rope_tables(10000, cos.view(), sin.view());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the tests of the twins share: arrays that own their numbers, and calls that give everything back.
 #include <gtest/gtest.h>
