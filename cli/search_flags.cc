@@ -30,6 +30,7 @@ void add_phrases(CLI::App& app, decode::ConstraintTexts& texts) {
     app.add_option(flag, to, help)
         ->type_name("TEXT")
         ->expected(1)
+        ->allow_extra_args(false)  // what follows is a file
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
   add("--require", texts.required,
