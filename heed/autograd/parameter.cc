@@ -32,7 +32,7 @@ void ParameterStore::lay_out(const std::vector<std::pair<std::string, Parameter*
     Parameter& parameter = *found[i].second;
     const Shape shape = parameter.shape();
     const auto part_of = [&](const Tensor& all) { return all.slice(entry.offset, shape.size()).reshaped(shape); };
-    entry.value = options.flat ? part_of(values_) : Tensor::zeros(shape, options.dtype);
+    entry.value = options.flat ? part_of(values_) : Tensor::uninitialised(shape, options.dtype);
     if (options.gradients) entry.gradient = part_of(gradients_);
     if (parameter.value) entry.value.copy_from(parameter.value.converted(options.dtype));
     parameter.value = entry.value;

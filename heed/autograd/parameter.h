@@ -93,8 +93,9 @@ class HEED_API ParameterStore {
     bool decay;
   };
 
-  // Lays out the parameters of `module`, which from now on are views into this store; those that are unfilled are zero.
-  // The module must not be copied after that.
+  // Lays out the parameters of `module`, which from now on are views into this store. Those that are unfilled are zero;
+  // in a store that is not flat, which is made to be loaded, they hold anything. The module must not be copied after
+  // that.
   template <class Module>
   ParameterStore(Module& module, const ParameterStoreOptions& options) {
     std::vector<std::pair<std::string, Parameter*>> found;

@@ -5,6 +5,8 @@
 #include <bit>
 #include <new>
 
+#include "heed/base/pages.h"
+
 namespace heed {
 namespace {
 
@@ -25,6 +27,11 @@ struct SizeClass {
     bytes = (size_t{1} << octave) + steps * step;
     index = (octave - 5) * 4 + steps - 1;
   }
+  // Of the class of this index.
+  static size_t bytes_of(size_t index) {
+    const size_t octave = index / 4 + 5, steps = index % 4 + 1;
+    return (size_t{1} << octave) + steps * ((size_t{1} << octave) / 4);
+  }
 };
 
 struct FreeBlock {
@@ -37,11 +44,13 @@ struct Cache {
 
   ~Cache() { release(); }
   void release() noexcept {
-    for (FreeBlock*& list : free) {
+    for (size_t i = 0; i < kClasses; ++i) {
+      FreeBlock*& list = free[i];
+      const size_t bytes = SizeClass::bytes_of(i);
       while (list) {
         FreeBlock* block = list;
         list = block->next;
-        ::operator delete (block, std::align_val_t{kCachedAlignment});
+        free_block(block, bytes);
       }
     }
     stats.kept_bytes = 0;
@@ -73,7 +82,7 @@ void* cached_allocate(size_t bytes) {
     kept->stats.kept_bytes -= static_cast<int64_t>(size.bytes);
     return block;
   }
-  void* memory = ::operator new (size.bytes, std::align_val_t{kCachedAlignment});
+  void* memory = allocate_block(size.bytes);
   if (kept) ++kept->stats.fresh;
   return memory;
 }
@@ -81,8 +90,8 @@ void* cached_allocate(size_t bytes) {
 void cached_free(void* memory, size_t bytes) noexcept {
   if (!memory) return;
   Cache* kept = cache();
-  if (!kept) return ::operator delete (memory, std::align_val_t{kCachedAlignment});
   const SizeClass size(bytes);
+  if (!kept) return free_block(memory, size.bytes);
   kept->free[size.index] = new (memory) FreeBlock{kept->free[size.index]};
   kept->stats.kept_bytes += static_cast<int64_t>(size.bytes);
 }

@@ -32,6 +32,8 @@ class HEED_API MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // Some of bytes() will not be read again soon: their memory is given back. If they are, they are read anew.
+  void forget(std::span<const std::byte> part) const noexcept;
 
  private:
   const std::byte* data_ = nullptr;

@@ -154,6 +154,19 @@ TEST(SpillFile, GivesBackWhatWasAppended) {
   EXPECT_TRUE(SpillFile().map().empty());
 }
 
+TEST(MappedFile, WhatIsForgottenIsReadAnew) {
+  const TemporaryFolder folder;
+  const std::string text = pattern(100'000);
+  write_file_atomically(folder.file("a"), bytes_of(text));
+  const MappedFile file(folder.file("a"));
+  ASSERT_EQ(text_of(file.bytes()), text);
+  for (const auto& [begin, count] :
+       {std::pair<size_t, size_t>{0, 100'000}, {1, 4095}, {5000, 90'000}, {99'999, 1}, {7, 0}}) {
+    file.forget(file.bytes().subspan(begin, count));
+    EXPECT_EQ(text_of(file.bytes()), text) << begin << ", " << count;
+  }
+}
+
 TEST(MappedFile, MovesAndOutlivesItsName) {
   const TemporaryFolder folder;
   write_file_atomically(folder.file("a"), bytes_of("first"));

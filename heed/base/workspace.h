@@ -31,10 +31,11 @@ class HEED_API Workspace {
 
  private:
   struct Free {
-    size_t cached;  // bytes, where they came from the cache; 0: from the system
+    size_t bytes = 0;
+    bool from_cache = false;  // else from the system
     void operator()(std::byte* p) const noexcept;
   };
-  std::unique_ptr<std::byte, Free> data_{nullptr, Free{0}};
+  std::unique_ptr<std::byte, Free> data_{nullptr, Free{}};
   size_t bytes_ = 0;
 };
 

@@ -8,6 +8,9 @@
 #include <limits>
 #include <new>
 
+#include "heed/base/allocator.h"
+#include "heed/base/pages.h"
+
 namespace heed {
 namespace {
 
@@ -29,6 +32,19 @@ TEST(Workspace, IsAlignedAtEverySizeAndAllWritable) {
     std::memset(workspace.data(), 0x5a, bytes);
     EXPECT_EQ(workspace.data()[bytes - 1], std::byte{0x5a});
   }
+}
+
+TEST(Workspace, LargeOnesBeginAtALargePage) {
+  for (const size_t bytes : {kLargePage, kLargePage + 1, 3 * kLargePage - 64, 5 * kLargePage}) {
+    const Workspace own(bytes), cached = Workspace::cached(bytes);
+    for (const Workspace* workspace : {&own, &cached}) {
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(workspace->data()) % kLargePage, 0u) << bytes;
+      std::memset(workspace->data(), 0x5a, bytes);
+      EXPECT_EQ(workspace->data()[bytes - 1], std::byte{0x5a});
+    }
+  }
+  release_cached_memory();  // of every class of sizes: sanitizers compare what is freed with what was allocated
+  EXPECT_EQ(allocator_stats().kept_bytes, 0);
 }
 
 TEST(Workspace, Grows) {

@@ -44,6 +44,8 @@ class HEED_API SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return content_.metadata; }
   // Throws if there is none of this name.
   const TensorEntry& at(std::string_view name) const;
+  // Its bytes will not be read again soon: the memory that they were read into is given back.
+  void forget(const TensorEntry& tensor) const noexcept { file_.forget(tensor.bytes); }
 
  private:
   std::string path_;

@@ -215,6 +215,7 @@ void ParameterFile::load(const ParameterStore& parameters, const LoadOptions& op
   for (const Entry& entry : parameters.entries()) shapes.push_back({entry.name, entry.value.shape()});
   for (const Assignment& one : assign(path_, file_, shapes, options)) {
     fill(path_, one, parameters.entries()[one.parameter].value);
+    file_.forget(*one.tensor);  // or the file and the parameters would be in memory together
   }
 }
 
