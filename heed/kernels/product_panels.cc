@@ -93,11 +93,14 @@ HWY_INLINE void add_products(F d, const float* const (&x)[R], int64_t i, const T
   });
 }
 
-// y [R, 16 P] (=|+=) x [R,I] times P panels.
+// y [R, 16 P] (=|+=) x [R,I] times P panels. Arguments come by reference and are read one by one: a copy of a struct
+// whose field has just been written is loaded as a vector, which waits for the store, and so for the block before.
 template <int R, int P, class T>
-HWY_NOINLINE void multiply(F d, const RowBlock& rows, PanelsOf<T> panels, PanelPrefetch prefetch) {
+HWY_NOINLINE void multiply(F d, const RowBlock& rows, const PanelsOf<T>& panels, const PanelPrefetch& prefetch) {
   const T* HWY_RESTRICT panel = panels.data;
   const int64_t apart = panels.apart, inputs = panels.inputs;
+  const std::byte* next = prefetch.from;
+  const int64_t lines = prefetch.lines, next_apart = prefetch.apart;
   V sum[R][P][kVectors];
   unrolled<P * kVectors>([&](auto n) HEED_INLINED {
     constexpr int p = n / kVectors, v = n % kVectors;
@@ -112,8 +115,8 @@ HWY_NOINLINE void multiply(F d, const RowBlock& rows, PanelsOf<T> panels, PanelP
   unrolled<R>([&](auto r) HEED_INLINED { x[r] = rows.x.row(r); });
   int64_t i = 0;
   for (; i + 8 <= inputs; i += 8) {
-    for (int64_t line = 0; line < prefetch.lines; ++line, prefetch.from += kLine) {
-      for (int p = 0; p < P; ++p) hwy::Prefetch(prefetch.from + p * prefetch.apart);
+    for (int64_t line = 0; line < lines; ++line, next += kLine) {
+      for (int p = 0; p < P; ++p) hwy::Prefetch(next + p * next_apart);
     }
     for (int64_t j = i; j < i + 8; ++j, panel += kPanel) add_products(d, x, j, panel, apart, sum);
   }
@@ -126,7 +129,7 @@ HWY_NOINLINE void multiply(F d, const RowBlock& rows, PanelsOf<T> panels, PanelP
 
 // The last panel of a matrix, where y has fewer columns than the panel: through a whole one in scratch.
 template <int R, class T>
-void multiply_part(F d, const RowBlock& rows, PanelsOf<T> panel, PanelPrefetch prefetch) {
+void multiply_part(F d, const RowBlock& rows, const PanelsOf<T>& panel, const PanelPrefetch& prefetch) {
   HWY_ALIGN float y[R * kPanel] = {}, bias[kPanel] = {};
   if (rows.bias) copy_rows({{rows.bias, 0}, 1, rows.columns}, {bias, 0});
   if (rows.keep) copy_rows({{rows.y.data, rows.y.stride}, R, rows.columns}, {y, kPanel});
@@ -139,14 +142,15 @@ void multiply_part(F d, const RowBlock& rows, PanelsOf<T> panel, PanelPrefetch p
 
 // One panel.
 template <int R, class T>
-HWY_INLINE void multiply_panel(F d, const RowBlock& rows, PanelsOf<T> panel, PanelPrefetch prefetch) {
+HWY_INLINE void multiply_panel(F d, const RowBlock& rows, const PanelsOf<T>& panel, const PanelPrefetch& prefetch) {
   if (rows.columns < kPanel) return multiply_part<R>(d, rows, panel, prefetch);
   multiply<R, 1>(d, rows, panel, prefetch);
 }
 
 // `count` of them: one, or kSide whole ones.
 template <int R, class T>
-HWY_INLINE void multiply_panels(F d, const RowBlock& rows, int64_t count, PanelsOf<T> panels, PanelPrefetch prefetch) {
+HWY_INLINE void multiply_panels(F d, const RowBlock& rows, int64_t count, const PanelsOf<T>& panels,
+                                const PanelPrefetch& prefetch) {
   if constexpr (kSide > 1) {
     if (count == kSide) return multiply<R, kSide>(d, rows, panels, prefetch);
   }
@@ -190,7 +194,7 @@ struct Piece {
 // All rows of a tile over the panels of a piece. Each block of rows prefetches its share of the next piece, if that is
 // not null.
 template <class T>
-void multiply_blocks(F d, const Projection& call, const Tile& tile, const Piece& piece, PanelsOf<T> panels,
+void multiply_blocks(F d, const Projection& call, const Tile& tile, const Piece& piece, const PanelsOf<T>& panels,
                      const T* next) {
   const int64_t blocks = (tile.rows + kMostRows - 1) / kMostRows, size = sizeof(T);
   PanelPrefetch prefetch;
