@@ -178,12 +178,18 @@ void add_flags(CLI::App* command, bench::BenchOptions& options, const std::strin
           "--filter", options.filter,
           "Only rows whose name has all of these words, as in '" + example + "'; a whole name is that row alone")
       ->type_name("TEXT");
+  const auto check = [](const std::string& text) -> std::string {
+    int n = 0;
+    if (CLI::detail::lexical_cast(text, n) && n >= 0 && n <= 10000) return "";
+    return "'" + text + "' is not a number of rounds, expected 0 (as said above) to 10000";
+  };
   command
       ->add_option(
           "--rounds", options.rounds,
           "Rounds of each row, quiet or not; 0: as said above. For programs that compare, in rounds of their own")
-      ->check(CLI::Range(0, 10000))
-      ->type_name("N");
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Validator(check, ""));
   command
       ->add_option("--simd", options.simd,
                    "Instruction set, for kernels and peak alike: AVX3 (AVX-512), AVX2, SSE4 or SCALAR; the best one if "
@@ -198,7 +204,7 @@ void add_bench(CLI::App& heed, Action& action) {
   CLI::App* bench = heed.add_subcommand("bench", "Measure this build on this machine");
   CLI::App* attention = bench->add_subcommand("attention", std::string(kAttentionHelp) + "\n" + kRounds);
   auto options = std::make_shared<bench::BenchOptions>();
-  add_flags(attention, *options, "forward BHTD none 1,8,512,64");
+  add_flags(attention, *options, "forward causal 2048");
   attention->callback([options, &action] { action = [options] { bench::bench_attention(*options); }; });
 
   CLI::App* layers = bench->add_subcommand("layers", std::string(kLayersHelp) + "\n" + kRounds);

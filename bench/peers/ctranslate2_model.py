@@ -10,7 +10,7 @@ import ctranslate2
 import heed_folder
 import numpy as np
 
-BEGIN, END, UNKNOWN = "1", "2", "3"  # heed/text/tokenizer.h
+PAD, BEGIN, END, UNKNOWN = "0", "1", "2", "3"  # heed/text/tokenizer.h
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH"}
 

@@ -25,8 +25,8 @@ NOT_MEASURED = "Not measured yet: `bench/results/{}` is not there.\n"
 
 
 def table(header, rows):
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)
+    lines = ["| " + " | ".join(map(str, line)) + " |\n" for line in (header, *rows)]
+    return "".join([lines[0], "|---" * len(header) + "|\n", *lines[1:]])
 
 
 def ratio(x):
@@ -97,7 +97,8 @@ def translated(results):
     sources = f"{results['sentences']} sentences of {results['source_tokens']} tokens"
     length = f"outputs forced to {results['max_length']} tokens" if results["forced"] else "outputs as long as they come"
     equal = results["sentences"] - results["greedy_outputs_that_differ"]
-    said = f"{sources}, {length}; {equal} of {results['sentences']} greedy outputs equal token for token.\n\n"
+    said = f"{sources}, {length}; {equal} of {results['sentences']} greedy outputs equal token for token. "
+    said += f"CTranslate2 says: {'; '.join(results['ctranslate2_backend'])}.\n\n"
     return about(results) + said + table(header, lines)
 
 

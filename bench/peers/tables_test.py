@@ -60,10 +60,12 @@ class Tables(unittest.TestCase):
             {**shared, "ctranslate2_type": "int8", "ratio": 0.75},
         ]
         facts = {"sentences": 64, "source_tokens": 900, "max_length": 24, "forced": True, "greedy_outputs_that_differ": 1}
+        facts["ctranslate2_backend"] = ["Selected ISA: AVX2", "SGEMM backend: DNNL"]
         self.results("translate-base.json", rows=rows, **facts)
         page = self.run_tables()
         self.assertIn("| 2 | 32 | 4 | 1500 | 1000 (2 x 1) | 1.50 (1.20, 1.60) | 1000 (2 x 1) | 0.75 (1.20, 1.60) |\n", page)
         self.assertIn("64 sentences of 900 tokens, outputs forced to 24 tokens; 63 of 64 greedy outputs equal", page)
+        self.assertIn("CTranslate2 says: Selected ISA: AVX2; SGEMM backend: DNNL.\n", page)
 
     def test_shows_what_bench_generate_writes(self):
         row = {"batch": 1, "length": 16, "steps": 32, "prompt_seconds": 0.5, "prompt_tokens_per_second": 32.0}

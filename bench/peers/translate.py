@@ -101,6 +101,8 @@ class CTranslate2:
             length_penalty=1,
             max_decoding_length=options.length or options.max_length,
             min_decoding_length=options.length,
+            # heed never gives these; a trained model does not want to, and CTranslate2 then needs no list.
+            suppress_sequences=[[ctranslate2_model.PAD], [ctranslate2_model.BEGIN]] if options.preset else None,
         )
         return [one.hypotheses[0] for one in found]
 
