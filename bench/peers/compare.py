@@ -11,6 +11,7 @@ import argparse
 import datetime
 import json
 import math
+import os
 import pathlib
 import platform
 import statistics
@@ -22,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAMPLE_SECONDS = 2e-3
 SLOW_SECONDS = 0.1  # one sample a round is enough
 SAMPLES = 3
+BUSY_CORES = 0.2
 
 
 def numbers(text):
@@ -136,12 +138,32 @@ def measure(rounds, threads, heed, peers):
     }
 
 
+def processor_times():
+    """Busy and all, in the system's ticks, of all cores since it started."""
+    user, nice, system, idle, waiting, *rest = map(int, pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:])
+    busy = user + nice + system + sum(rest[:3])
+    return busy, busy + idle + waiting
+
+
+def busy_cores():
+    """How many cores others use, in the second before anything is measured; said aloud where there are some. Two threads
+    on two cores then wait for each other, and a pool that spins (PyTorch's OpenMP) loses many times over."""
+    before = processor_times()
+    time.sleep(1)
+    busy, total = (b - a for a, b in zip(before, processor_times()))
+    cores = round(os.cpu_count() * busy / max(total, 1), 2)
+    if cores > BUSY_CORES:
+        print(f"Others use {cores} cores of this machine: ratios by the wall clock mean nothing.", flush=True)
+    return cores
+
+
 def new_report(options, versions):
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "cpu": None,
         "simd": None,
         "versions": {**versions, "python": platform.python_version()},
+        "busy_cores_before": busy_cores(),
         "rounds": options.rounds,
         "rows": [],
     }

@@ -21,6 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 END = "<!-- end of results -->"
 PLACE = re.compile(r"^<!-- results: (\S+) -->\n(.*?)^" + re.escape(END) + "$", re.MULTILINE | re.DOTALL)
+BUSY_CORES = 0.2  # as in compare.py
 NOT_MEASURED = "Not measured yet: `bench/results/{}` is not there.\n"
 
 
@@ -46,7 +47,9 @@ def about(results):
     """One paragraph: where, when and with what."""
     versions = ", ".join(name + " " + v for name, v in results["versions"].items() if name != "heed")
     rounds = results["rounds"]
-    return f"{results['cpu']}, {results['simd']}, {results['date']}, {results['versions']['heed']}, {versions}; {rounds} rounds.\n\n"
+    cores = results["busy_cores_before"]
+    busy = f" Others used {cores} cores when it began." if cores > BUSY_CORES else ""
+    return f"{results['cpu']}, {results['simd']}, {results['date']}, {results['versions']['heed']}, {versions}; {rounds} rounds.{busy}\n\n"
 
 
 def unique(values):

@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import tables
 
 MARKERS = "".join(f"## {name}\n\n<!-- results: {name} -->\n{tables.END}\n\nafter\n" for name in tables.TABLES)
-MACHINE = {"date": "2026-01-02 03:04 UTC", "cpu": "A CPU", "simd": "AVX2", "rounds": 9}
+MACHINE = {"date": "2026-01-02 03:04 UTC", "cpu": "A CPU", "simd": "AVX2", "rounds": 9, "busy_cores_before": 0.1}
 PEER = {"ms": 3.0, "ratio": 1.5, "ratio_lowest": 1.25, "ratio_highest": 2.0}
 
 
@@ -46,6 +46,11 @@ class Tables(unittest.TestCase):
         self.assertIn("| forward | 2 | 1.50 | 0.50 | 1 | 1.50 | 0.50 |\n", page)
         self.assertIn("| backward | 1234 | 1.50 | - | - | - | - |\n", page)
         self.assertIn("A CPU, AVX2, 2026-01-02 03:04 UTC, heed 0.1, torch 2.9; 9 rounds.", page)
+
+    def test_says_that_the_machine_was_busy(self):
+        row = {"name": "gru", "threads": 1, "heed_ms": 2.0, "peers": {"PyTorch": PEER}}
+        self.results("layers.json", rows=[row], busy_cores_before=1.5)
+        self.assertIn("9 rounds. Others used 1.5 cores when it began.\n", self.run_tables())
 
     def test_shows_rates_of_training(self):
         own = {"heed_ms": 2000.0, "tokens_per_second": 2048.0, "percent_of_peak": 71.4}

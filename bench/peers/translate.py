@@ -28,17 +28,12 @@ import sys
 import tempfile
 import time
 
+import compare
 import ctranslate2
 import ctranslate2_model
 import numpy as np
 
 RANDOM_LENGTH = 24  # as heed bench translate's
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def numbers(text):
-    return [int(part) for part in text.split(",")]
 
 
 def arguments():
@@ -48,13 +43,13 @@ def arguments():
     which.add_argument("--preset", help="in place of a folder: a model with random parameters")
     parser.add_argument("--vocabulary", type=int, default=32000, help="tokens of such a model")
     parser.add_argument("--data", help="sentences, one a line; without: as heed bench translate makes them")
-    parser.add_argument("--heed", default=str(ROOT / "build/release/heed"), help="the binary")
-    parser.add_argument("--out", default=str(ROOT / "bench/results/translate.json"), help="file for the figures")
+    parser.add_argument("--heed", default=str(compare.ROOT / "build/release/heed"), help="the binary")
+    parser.add_argument("--out", default=str(compare.ROOT / "bench/results/translate.json"), help="file for the figures")
     parser.add_argument("--sentences", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--threads", type=numbers, default=[1, 2])
-    parser.add_argument("--batch", type=numbers, default=[1, 32])
-    parser.add_argument("--beam", type=numbers, default=[1, 4])
+    parser.add_argument("--threads", type=compare.numbers, default=[1, 2])
+    parser.add_argument("--batch", type=compare.numbers, default=[1, 32])
+    parser.add_argument("--beam", type=compare.numbers, default=[1, 4])
     parser.add_argument("--types", default="float32,int8", help="of CTranslate2's computation")
     parser.add_argument("--max-length", type=int, default=64, help="tokens of an output at most")
     parser.add_argument(
@@ -116,7 +111,7 @@ class CTranslate2:
         return sum(map(len, outputs)) / seconds
 
 
-def compare(options, heed, folder):
+def compare_outputs(options, heed, folder):
     """The sources as both take them, what heed says of the machine, and how many greedy outputs differ."""
     facts = heed.run(1, 32, 1, ids=True)
     sources = [[str(i) for i in ids] for ids in facts.pop("sources")]
@@ -181,6 +176,7 @@ def measure(options, heed, peers, sources, row):
 
 def main():
     options = arguments()
+    busy_cores = compare.busy_cores()
     with tempfile.TemporaryDirectory() as work:
         folder = str(pathlib.Path(work) / "ctranslate2")
         if options.preset:
@@ -189,7 +185,7 @@ def main():
             save_random_model(options, options.model)
         ctranslate2_model.convert(options.model, folder)
         heed = Heed(options, work)
-        sources, facts, different = compare(options, heed, folder)
+        sources, facts, different = compare_outputs(options, heed, folder)
         version = subprocess.run([options.heed, "--version"], capture_output=True, text=True, check=True).stdout.strip()
         report = {
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
@@ -198,6 +194,7 @@ def main():
             "versions": {"heed": version, "ctranslate2": ctranslate2.__version__, "numpy": np.__version__},
             "ctranslate2_backend": backend(folder),
             "model": json.loads((pathlib.Path(options.model) / "config.json").read_text())["transformer"],
+            "busy_cores_before": busy_cores,
             "sentences": len(sources),
             "source_tokens": sum(map(len, sources)),
             "max_length": options.length or options.max_length,
