@@ -69,7 +69,8 @@ struct RowSeries {
 // The rows of one case, each in rounds of its own unless they are long.
 class CaseBench {
  public:
-  CaseBench(const Case& c, Parallel& parallel, ReadProbe& probe) : parallel_(parallel), probe_(probe), case_(c) {}
+  CaseBench(const Case& c, Parallel& parallel, ReadProbe& probe, int rounds)
+      : parallel_(parallel), probe_(probe), case_(c), rounds_(rounds) {}
 
   // Calls done(figures) after each row.
   template <class Done>
@@ -152,7 +153,8 @@ class CaseBench {
   }
 
   std::vector<Series> measure(const std::vector<Trial>& trials) {
-    return bench::measure(trials, clock_for(parallel_), [&] { return sample_moment(parallel_); });
+    return bench::measure(
+        trials, clock_for(parallel_), [&] { return sample_moment(parallel_); }, rounds_);
   }
 
   Figures finish(Pass pass, const RowSeries& series) {
@@ -177,6 +179,7 @@ class CaseBench {
   Parallel& parallel_;
   ReadProbe& probe_;
   Case case_;
+  int rounds_;
   std::unique_ptr<Problem> problem_, plain_;
   TanhProbe tanh_;
   std::vector<double> reads_;
@@ -212,7 +215,7 @@ void bench_attention(const BenchOptions& options) {
     std::vector<Pass> passes;
     const Case& c = rows[i].problem;
     for (; i < rows.size() && rows[i].problem == c; ++i) passes.push_back(rows[i].pass);
-    CaseBench(c, parallel, probe).run(passes, [&](const Figures& figures) {
+    CaseBench(c, parallel, probe, options.rounds).run(passes, [&](const Figures& figures) {
       print(table_line(figures));
       peaks.push_back(figures.rates.peak_gflops);
       reads.push_back(figures.read_gbps);

@@ -15,6 +15,7 @@
 #include "bench/report.h"
 #include "heed/base/error.h"
 #include "heed/base/rng.h"
+#include "heed/folder/model_folder.h"
 #include "heed/kernels/attention/targets.h"
 #include "heed/models/presets.h"
 #include "heed/text/tokenizer.h"
@@ -30,6 +31,7 @@ Subject random_subject(const SubjectOptions& options, int threads) {
   const models::Preset& preset = models::preset_named(options.preset);
   auto parallel = std::make_shared<Parallel>(threads);
   auto model = models::make_model(models::model_options(preset, {.source = options.vocabulary}), kSeed);
+  if (!options.save.empty()) folder::save(options.save, *model);
   model->pack(DType::f32, *parallel);
   std::string name = fmt::format("{} with random parameters, {} tokens", options.preset, options.vocabulary);
   return {decode::Engine(data::TextModel(std::move(model), {}, options.preset), parallel), std::move(name), {}};
@@ -39,6 +41,9 @@ Subject random_subject(const SubjectOptions& options, int threads) {
 
 Subject open_subject(const SubjectOptions& options, models::Task task, int threads) {
   std::optional<Subject> subject;
+  if (!options.model.empty() && !options.save.empty()) {
+    throw Error("--save came with --model, expected it for random parameters alone");
+  }
   if (options.model.empty()) {
     subject = random_subject(options, threads);
   } else {
@@ -71,16 +76,24 @@ double peak_megabytes() {
   return static_cast<double>(usage.ru_maxrss) / 1024;  // the system counts in KiB
 }
 
+nlohmann::ordered_json machine_facts(int threads) {
+  return {{"cpu", cpu_model()}, {"simd", kernels::simd_target()}, {"date", date()}, {"threads", threads}};
+}
+
+std::string machine_line(int threads) {
+  return fmt::format("{}, {}, {} thread{}, {}", cpu_model(), kernels::simd_target(), threads, threads == 1 ? "" : "s",
+                     date());
+}
+
 nlohmann::ordered_json facts_of(const Subject& subject) {
-  return {{"cpu", cpu_model()},    {"simd", kernels::simd_target()},
-          {"date", date()},        {"threads", subject.engine.parallel().threads()},
-          {"model", subject.name}, {"open_ms", optional(subject.open_ms)}};
+  nlohmann::ordered_json facts = machine_facts(subject.engine.parallel().threads());
+  facts["model"] = subject.name;
+  facts["open_ms"] = optional(subject.open_ms);
+  return facts;
 }
 
 std::string line_of(const Subject& subject) {
-  const int threads = subject.engine.parallel().threads();
-  std::string line = fmt::format("{}, {}, {} thread{}, {}\n{}", cpu_model(), kernels::simd_target(), threads,
-                                 threads == 1 ? "" : "s", date(), subject.name);
+  std::string line = machine_line(subject.engine.parallel().threads()) + "\n" + subject.name;
   if (subject.open_ms) line += fmt::format(", opened in {:.1f} ms", *subject.open_ms);
   return line;
 }

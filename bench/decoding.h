@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What `heed bench translate` and `heed bench generate` share: the model that is measured, from a folder or random, and
-// ids to give it. Not here: what is timed (translate.h, generate.h).
+// What the benchmarks of whole models share (translate, generate, train): the model that decodes, from a folder or
+// random, ids to give to it, and what is said of the machine. Not here: what is timed (translate.h, generate.h,
+// train.h).
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -21,10 +22,12 @@ struct SubjectOptions {
   std::string model{};        // a folder; empty: random parameters
   std::string preset{};       // of random parameters
   int64_t vocabulary{32000};  // of random parameters
+  std::string save{};         // a folder to be written, of random parameters
 
   static void describe(SubjectOptions& o, auto&& field) {
     field("preset", o.preset, "without a folder: the model, with random parameters");
     field("vocabulary", o.vocabulary, "without a folder: its tokens", Range::within(5, 1 << 20));
+    field("save", o.save, "without a folder: one to write the random model to, before it is measured");
   }
 };
 
@@ -34,8 +37,8 @@ struct Subject {
   std::optional<double> open_ms;  // to open the folder, with the packing of its weights
 };
 
-// Throws Error for a folder that cannot be opened, or a model that does something else. The parameters of a random one
-// are always the same.
+// Throws Error for a folder that cannot be opened or saved, or a model that does something else. The parameters of a
+// random one are always the same.
 Subject open_subject(const SubjectOptions&, models::Task, int threads);
 
 // Of lengths that are drawn from `shortest` to `longest`, without special tokens: always the same.
@@ -44,7 +47,9 @@ Ids random_ids(int64_t count, int64_t shortest, int64_t longest, int64_t vocabul
 // What the process has held at most so far.
 double peak_megabytes();
 
-// Machine, date and model: what the JSON of both begins with, and a line that says it.
+// Machine, date and threads: what the JSON begins with, and a line that says it. Of a subject, its model, too.
+nlohmann::ordered_json machine_facts(int threads);
+std::string machine_line(int threads);
 nlohmann::ordered_json facts_of(const Subject&);
 std::string line_of(const Subject&);
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "bench/generate.h"
@@ -35,6 +36,20 @@ TEST(OpenSubject, TakesOnlyAModelOfTheTask) {
   EXPECT_FALSE(subject.open_ms) << "nothing was opened";
   EXPECT_EQ(subject.name, "lm-small with random parameters, 50 tokens");
   EXPECT_EQ(facts_of(subject)["threads"], 1);
+}
+
+TEST(OpenSubject, SavesARandomModel) {
+  const std::string folder = ::testing::TempDir() + "heed_bench_subject";
+  const SubjectOptions options{.preset = "transformer-tiny", .vocabulary = 50, .save = folder};
+  const TranslateBenchOptions call{.beams = {1}, .batches = {2}, .sentences = 3, .rounds = 1, .length = 5};
+  const Subject random = open_subject(options, models::Task::translate, 1);
+  const Subject saved = open_subject({.model = folder}, models::Task::translate, 1);
+  const Ids sources = translate_sources(saved.engine, call);
+  EXPECT_EQ(measure_translate(decode::Translator(random.engine), sources, call)[0].outputs,
+            measure_translate(decode::Translator(saved.engine), sources, call)[0].outputs);
+  EXPECT_EQ(error_of([&] { open_subject({.model = folder, .save = folder}, models::Task::translate, 1); }),
+            "--save came with --model, expected it for random parameters alone");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(BenchTranslate, CountsTheTokensOfForcedOutputs) {

@@ -134,6 +134,7 @@ std::vector<Row> select(const std::vector<Row>& rows, const std::string& filter)
   std::vector<Row> selected;
   for (const Row& row : rows) {
     const std::string text = name(row);
+    if (text == filter) return {row};
     std::istringstream words(filter);
     bool all = true;
     for (std::string word; words >> word;) all = all && text.find(word) != std::string::npos;

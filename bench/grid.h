@@ -71,7 +71,7 @@ int64_t tanhs(const Case&);  // that forward evaluates for an additive score: D 
 std::string name(const Row&);
 
 std::vector<Row> attention_grid();
-// The rows in whose names every word of the filter occurs. Throws Error where none is left.
+// The row of that name, or the rows in whose names every word of the filter occurs. Throws Error where none is left.
 std::vector<Row> select(const std::vector<Row>&, const std::string& filter);
 
 }  // namespace heed::bench

@@ -62,6 +62,10 @@ TEST(Grid, FiltersByEveryWord) {
     EXPECT_EQ(row.problem.T, 2048);
   }
   EXPECT_EQ(select(rows, "causal 2048").size(), 3u);
+  EXPECT_GT(select(rows, "forward none 1,8,512,64").size(), 1u);
+  const std::vector<Row> one = select(rows, "forward BHTD none 1,8,512,64");
+  ASSERT_EQ(one.size(), 1u) << "a whole name is that row alone";
+  EXPECT_EQ(one[0].problem, Case{});
   try {
     select(rows, "causal packed");
     FAIL();

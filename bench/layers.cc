@@ -32,6 +32,8 @@ bool matches(const std::string& text, const std::string& filter) {
 
 std::vector<LayerRow> select(std::vector<LayerRow> rows, const std::string& filter) {
   const std::string example = name(rows.front());
+  const auto named = std::find_if(rows.begin(), rows.end(), [&](const LayerRow& row) { return name(row) == filter; });
+  if (named != rows.end()) return {*named};
   std::erase_if(rows, [&](const LayerRow& row) { return !matches(name(row), filter); });
   if (rows.empty()) {
     throw Error("--filter is '" + filter + "' and leaves no row, expected words of names such as '" + example + "'");
@@ -77,10 +79,11 @@ std::vector<LayerRow> layer_rows() {
   return rows;
 }
 
-LayerFigures measure_layer(const LayerProblem& problem, Parallel& parallel) {
+LayerFigures measure_layer(const LayerProblem& problem, Parallel& parallel, int rounds) {
   std::vector<Trial> trials = {{problem.run}};
   if (!problem.read.empty()) trials.push_back({[&] { read_all(problem.read, parallel); }});
-  const std::vector<Series> all = measure(trials, clock_for(parallel), [&] { return sample_moment(parallel); });
+  const std::vector<Series> all = measure(
+      trials, clock_for(parallel), [&] { return sample_moment(parallel); }, rounds);
   LayerFigures f{.rates = rates_of(all, problem.flops)};
   f.rates.ms /= static_cast<double>(problem.calls);
   if (!problem.read.empty()) {
@@ -108,7 +111,7 @@ void bench_layers(const BenchOptions& options) {
               {"threads", parallel.threads()}};
   all["rows"] = Json::array();
   for (const LayerRow& row : rows) {
-    const LayerFigures figures = measure_layer(row.make(parallel), parallel);
+    const LayerFigures figures = measure_layer(row.make(parallel), parallel, options.rounds);
     print(table_line(row, figures));
     all["rows"].push_back(to_json(row, figures, parallel.threads()));
   }

@@ -43,7 +43,7 @@ struct LayerFigures {
   std::optional<double> percent_of_read = {};   // of the rate at which the same bytes are merely read
   std::optional<double> percent_of_limit = {};  // of the slower of that and of the peak: no kernel can pass 100
 };
-LayerFigures measure_layer(const LayerProblem&, Parallel&);
+LayerFigures measure_layer(const LayerProblem&, Parallel&, int rounds = 0);  // rounds: of measure.h
 
 std::vector<LayerRow> layer_rows();  // all of them
 std::vector<LayerRow> linear_rows();

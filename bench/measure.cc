@@ -84,14 +84,16 @@ double sample(const Trial& trial, const Schedule& schedule, Clock clock) {
 
 }  // namespace
 
-std::vector<Series> measure(const std::vector<Trial>& trials, Clock clock, const std::function<Moment()>& yardstick) {
+std::vector<Series> measure(const std::vector<Trial>& trials, Clock clock, const std::function<Moment()>& yardstick,
+                            int rounds) {
   std::vector<Schedule> schedules;
   schedules.reserve(trials.size());
   for (const Trial& trial : trials) schedules.push_back(calibrate(trial, clock));
   std::vector<Series> series(trials.size());
+  const int least = rounds > 0 ? rounds : kRounds;
   int quiet = 0;
   double patient_until = 0;
-  for (int round = 0; round < kRounds || (quiet < kRounds && now(Clock::wall) < patient_until); ++round) {
+  for (int round = 0; round < least || (quiet < kRounds && now(Clock::wall) < patient_until); ++round) {
     Moment before = undisturbed(yardstick);
     for (size_t i = 0; i < trials.size(); ++i) {
       series[i].emplace_back();
@@ -102,7 +104,7 @@ std::vector<Series> measure(const std::vector<Trial>& trials, Clock clock, const
       before = after;
     }
     quiet += is_quiet(series, series[0].size() - 1) ? 1 : 0;
-    if (round + 1 == kRounds) patient_until = now(Clock::wall) + kPatienceSeconds;
+    if (rounds == 0 && round + 1 == kRounds) patient_until = now(Clock::wall) + kPatienceSeconds;
   }
   return series;
 }

@@ -48,8 +48,8 @@ using Series = std::vector<std::optional<Sample>>;
 
 // One series a trial, of all rounds. Calls are repeated until a sample lasts two milliseconds; such short ones are
 // warmed by one more. One under 20 ms is taken again, a few times, if another program was let onto the processor
-// meanwhile.
-std::vector<Series> measure(const std::vector<Trial>&, Clock, const std::function<Moment()>& yardstick);
+// meanwhile. A number of rounds is kept to, quiet or not: for those who make rounds of their own around ours.
+std::vector<Series> measure(const std::vector<Trial>&, Clock, const std::function<Moment()>& yardstick, int rounds = 0);
 
 // How many rounds had nothing but quiet samples.
 int quiet_rounds(const std::vector<Series>&);

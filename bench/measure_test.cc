@@ -46,6 +46,12 @@ TEST(Measure, EveryRoundHasEachSubjectBetweenTwoYardsticks) {
   }
 }
 
+TEST(Measure, KeepsToANumberOfRounds) {
+  const auto busy = [] { return Moment{2, 1}; };  // never quiet
+  EXPECT_EQ(measure({{[] {}}}, Clock::wall, busy, 3)[0].size(), 3u);
+  EXPECT_EQ(measure({{[] {}}}, Clock::wall, busy, 40)[0].size(), 40u);
+}
+
 TEST(Measure, TheYardstickIsTheMeanOfBothSides) {
   int tick = 0;
   const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(3)); };

@@ -7,6 +7,7 @@
 #include "bench/attention.h"
 #include "bench/generate.h"
 #include "bench/layers.h"
+#include "bench/train.h"
 #include "bench/translate.h"
 #include "cli/flags.h"
 
@@ -79,6 +80,19 @@ too. Examples:
   heed bench generate --preset lm-small --length 16,128,512,960 --batch 1,8
   heed bench generate --model model --threads 2 --json generate.json)";
 
+constexpr const char* kTrainHelp =
+    R"(Times a step of training: forward, backward, clipping of the gradient and AdamW, over random ids of a fixed seed.
+
+A batch has --batch-tokens on each side, in rows of one length, so that nothing is padding; it is the same at every
+step. 'ms' is the median over --rounds, after one step that is not counted; one thread is timed by its processor time,
+several by the wall clock. 'tokens' are those of the targets. '% peak' is the rate of the products, three times those
+of a forward pass, over the rate of multiply-adds in registers, measured before and after each step. With --dropout 0
+and --ids, the JSON file has what another program needs to compute the loss of the first step from the model that
+--save has written. Examples:
+
+  heed bench train --preset transformer-small,rnn-attention --threads 2
+  heed bench train --preset transformer-base --rounds 3 --json train.json)";
+
 // Which model: a folder, or a preset with random parameters.
 void add_subject(CLI::App* command, bench::SubjectOptions& subject, std::string& json, int& threads) {
   command->add_option("--model", subject.model, "Folder of the model; without: random parameters")->type_name("DIR");
@@ -100,14 +114,14 @@ io::ShowFields fields_of(Options& options) {
 }
 
 template <class Options>
-struct DecodingCommand {
+struct ModelCommand {
   Options options;
   Flags flags;
 };
 
 void add_translate_bench(CLI::App* bench, Action& action) {
   CLI::App* app = bench->add_subcommand("translate", kTranslateHelp);
-  auto command = std::make_shared<DecodingCommand<bench::TranslateBenchOptions>>();
+  auto command = std::make_shared<ModelCommand<bench::TranslateBenchOptions>>();
   add_subject(app, command->options.subject, command->options.json, command->options.threads);
   app->add_option("--data", command->options.data, "Sentences, one a line; what follows a tab is not read")
       ->type_name("FILE");
@@ -124,7 +138,7 @@ void add_translate_bench(CLI::App* bench, Action& action) {
 
 void add_generate_bench(CLI::App* bench, Action& action) {
   CLI::App* app = bench->add_subcommand("generate", kGenerateHelp);
-  auto command = std::make_shared<DecodingCommand<bench::GenerateBenchOptions>>();
+  auto command = std::make_shared<ModelCommand<bench::GenerateBenchOptions>>();
   add_subject(app, command->options.subject, command->options.json, command->options.threads);
   add_numbers(app, "--length", command->options.lengths, "Tokens of the prompt");
   add_numbers(app, "--batch", command->options.batches, "Prompts that are worked on together");
@@ -137,12 +151,45 @@ void add_generate_bench(CLI::App* bench, Action& action) {
   });
 }
 
+void add_train_bench(CLI::App* bench, Action& action) {
+  CLI::App* app = bench->add_subcommand("train", kTrainHelp);
+  auto command = std::make_shared<ModelCommand<bench::TrainBenchOptions>>();
+  app->add_option("--preset", command->options.presets, "The models, with random parameters")
+      ->delimiter(',')
+      ->type_name("NAME,...")
+      ->capture_default_str();
+  app->add_option("--json", command->options.json, "Write the figures to this file, too")->type_name("FILE");
+  add_threads(*app, command->options.threads);
+  const auto fields = [command](FieldVisitor& visitor) { visit_fields(command->options, visitor); };
+  command->flags.add(*app, fields);
+  app->callback([command, fields, &action] {
+    action = [command, fields] {
+      command->flags.apply(fields);
+      bench::bench_train(command->options);
+    };
+  });
+}
+
 // The flags that every benchmark of kernels has.
 void add_flags(CLI::App* command, bench::BenchOptions& options, const std::string& example) {
   command->add_option("--json", options.json, "Write the figures to this file, too")->type_name("FILE");
   command
-      ->add_option("--filter", options.filter, "Only rows whose name has all of these words, as in '" + example + "'")
+      ->add_option(
+          "--filter", options.filter,
+          "Only rows whose name has all of these words, as in '" + example + "'; a whole name is that row alone")
       ->type_name("TEXT");
+  const auto check = [](const std::string& text) -> std::string {
+    int n = 0;
+    if (CLI::detail::lexical_cast(text, n) && n >= 0 && n <= 10000) return "";
+    return "'" + text + "' is not a number of rounds, expected 0 (as said above) to 10000";
+  };
+  command
+      ->add_option(
+          "--rounds", options.rounds,
+          "Rounds of each row, quiet or not; 0: as said above. For programs that compare, in rounds of their own")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Validator(check, ""));
   command
       ->add_option("--simd", options.simd,
                    "Instruction set, for kernels and peak alike: AVX3 (AVX-512), AVX2, SSE4 or SCALAR; the best one if "
@@ -157,7 +204,7 @@ void add_bench(CLI::App& heed, Action& action) {
   CLI::App* bench = heed.add_subcommand("bench", "Measure this build on this machine");
   CLI::App* attention = bench->add_subcommand("attention", std::string(kAttentionHelp) + "\n" + kRounds);
   auto options = std::make_shared<bench::BenchOptions>();
-  add_flags(attention, *options, "forward BHTD none 1,8,512,64");
+  add_flags(attention, *options, "forward causal 2048");
   attention->callback([options, &action] { action = [options] { bench::bench_attention(*options); }; });
 
   CLI::App* layers = bench->add_subcommand("layers", std::string(kLayersHelp) + "\n" + kRounds);
@@ -166,6 +213,7 @@ void add_bench(CLI::App& heed, Action& action) {
   layers->callback([layers_options, &action] { action = [layers_options] { bench::bench_layers(*layers_options); }; });
   add_translate_bench(bench, action);
   add_generate_bench(bench, action);
+  add_train_bench(bench, action);
 }
 
 }  // namespace heed::cli

@@ -4,33 +4,15 @@
 The tokens of the result are the ids of heed, as text ("17"), so that both are given the same ids whatever the tokenizer.
 For Transformers with encoder and decoder, and sinusoidal positions; what else a folder may hold is an error.
 """
-import json
 import pathlib
-import struct
 
 import ctranslate2
+import heed_folder
 import numpy as np
 
-BEGIN, END, UNKNOWN = "1", "2", "3"  # heed/text/tokenizer.h
+PAD, BEGIN, END, UNKNOWN = "0", "1", "2", "3"  # heed/text/tokenizer.h
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH"}
-DTYPES = {"F32": np.float32, "F16": np.float16, "F64": np.float64}
-
-
-def read_safetensors(path):
-    """All tensors by name, in f32."""
-    data = pathlib.Path(path).read_bytes()
-    (size,) = struct.unpack("<Q", data[:8])
-    tensors = {}
-    for name, entry in json.loads(data[8 : 8 + size]).items():
-        if name == "__metadata__":
-            continue
-        if entry["dtype"] not in DTYPES:
-            raise SystemExit(f"{path}: {name} has dtype {entry['dtype']}, expected one of {', '.join(DTYPES)}")
-        begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        values = np.frombuffer(data[begin:end], dtype=DTYPES[entry["dtype"]])
-        tensors[name] = values.reshape(entry["shape"]).astype(np.float32)
-    return tensors
 
 
 def sinusoids(options):
@@ -65,12 +47,12 @@ def check(options):
 
 class Converter:
     def __init__(self, folder):
-        config = json.loads((pathlib.Path(folder) / "config.json").read_text())
+        config = heed_folder.read_config(folder)
         if config["family"] != "transformer":
             raise SystemExit(f"{folder}: the family is {config['family']}, expected transformer")
         self.options = config["transformer"]
         check(self.options)
-        self.tensors = read_safetensors(pathlib.Path(folder) / "model.safetensors")
+        self.tensors = heed_folder.read_tensors(folder)
 
     def linear(self, spec, *names):
         """Several projections of one input stand in one matrix, one under the other."""

@@ -4,6 +4,11 @@
 
   bench/peers/setup.sh /tmp/peers
   /tmp/peers/bin/python bench/peers/translate.py --model model --data corpus/test.tsv
+  /tmp/peers/bin/python bench/peers/translate.py --preset transformer-base --allow-differences 4
+
+With --preset the parameters are random, of a fixed seed (`heed bench translate --save`), the sources random ids, and every
+output is forced to the same length: speed can be compared without any training. Such a model is often undecided between two
+tokens, so that rounding may decide: --allow-differences says how many outputs may differ.
 
 First the model is converted, and the greedy outputs of both in f32 are compared token for token: where they differ, nothing
 is measured. Then, for each number of threads, batch and beam, rounds of both alternate: a call that is not timed, and
@@ -23,31 +28,33 @@ import sys
 import tempfile
 import time
 
+import compare
 import ctranslate2
 import ctranslate2_model
 import numpy as np
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def numbers(text):
-    return [int(part) for part in text.split(",")]
+RANDOM_LENGTH = 24  # as heed bench translate's
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="folder of a heed model that translates")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--model", help="folder of a heed model that translates")
+    which.add_argument("--preset", help="in place of a folder: a model with random parameters")
+    parser.add_argument("--vocabulary", type=int, default=32000, help="tokens of such a model")
     parser.add_argument("--data", help="sentences, one a line; without: as heed bench translate makes them")
-    parser.add_argument("--heed", default=str(ROOT / "build/release/heed"), help="the binary")
-    parser.add_argument("--out", default=str(ROOT / "bench/results/translate.json"), help="file for the figures")
+    parser.add_argument("--heed", default=str(compare.ROOT / "build/release/heed"), help="the binary")
+    parser.add_argument("--out", default=str(compare.ROOT / "bench/results/translate.json"), help="file for the figures")
     parser.add_argument("--sentences", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--threads", type=numbers, default=[1, 2])
-    parser.add_argument("--batch", type=numbers, default=[1, 32])
-    parser.add_argument("--beam", type=numbers, default=[1, 4])
+    parser.add_argument("--threads", type=compare.numbers, default=[1, 2])
+    parser.add_argument("--batch", type=compare.numbers, default=[1, 32])
+    parser.add_argument("--beam", type=compare.numbers, default=[1, 4])
     parser.add_argument("--types", default="float32,int8", help="of CTranslate2's computation")
     parser.add_argument("--max-length", type=int, default=64, help="tokens of an output at most")
-    parser.add_argument("--length", type=int, default=0, help="tokens that every output is forced to have; 0: as they come")
+    parser.add_argument(
+        "--length", type=int, default=0, help="tokens that every output is forced to have; 0: as they come, with --preset 24"
+    )
     parser.add_argument("--allow-differences", type=int, default=0, help="sentences whose greedy outputs may differ")
     return parser.parse_args()
 
@@ -89,6 +96,8 @@ class CTranslate2:
             length_penalty=1,
             max_decoding_length=options.length or options.max_length,
             min_decoding_length=options.length,
+            # heed never gives these; a trained model does not want to, and CTranslate2 then needs no list.
+            suppress_sequences=[[ctranslate2_model.PAD], [ctranslate2_model.BEGIN]] if options.preset else None,
         )
         return [one.hypotheses[0] for one in found]
 
@@ -102,7 +111,7 @@ class CTranslate2:
         return sum(map(len, outputs)) / seconds
 
 
-def compare(options, heed, folder):
+def compare_outputs(options, heed, folder):
     """The sources as both take them, what heed says of the machine, and how many greedy outputs differ."""
     facts = heed.run(1, 32, 1, ids=True)
     sources = [[str(i) for i in ids] for ids in facts.pop("sources")]
@@ -120,6 +129,13 @@ def compare(options, heed, folder):
             f"translate.py: {len(different)} greedy outputs differ, expected at most {options.allow_differences}"
         )
     return sources, facts, len(different)
+
+
+def save_random_model(options, folder):
+    """Writes the model of --preset, by a run that is as short as it can be."""
+    command = [options.heed, "bench", "translate", "--preset", options.preset, "--vocabulary", str(options.vocabulary)]
+    command += ["--save", folder, "--sentences", "1", "--rounds", "1", "--length", "1", "--batch", "1", "--beam", "1"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def splits(threads):
@@ -160,11 +176,16 @@ def measure(options, heed, peers, sources, row):
 
 def main():
     options = arguments()
+    busy_cores = compare.busy_cores()
     with tempfile.TemporaryDirectory() as work:
         folder = str(pathlib.Path(work) / "ctranslate2")
+        if options.preset:
+            options.model = str(pathlib.Path(work) / "model")
+            options.length = options.length or RANDOM_LENGTH
+            save_random_model(options, options.model)
         ctranslate2_model.convert(options.model, folder)
         heed = Heed(options, work)
-        sources, facts, different = compare(options, heed, folder)
+        sources, facts, different = compare_outputs(options, heed, folder)
         version = subprocess.run([options.heed, "--version"], capture_output=True, text=True, check=True).stdout.strip()
         report = {
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
@@ -173,10 +194,12 @@ def main():
             "versions": {"heed": version, "ctranslate2": ctranslate2.__version__, "numpy": np.__version__},
             "ctranslate2_backend": backend(folder),
             "model": json.loads((pathlib.Path(options.model) / "config.json").read_text())["transformer"],
+            "busy_cores_before": busy_cores,
             "sentences": len(sources),
             "source_tokens": sum(map(len, sources)),
             "max_length": options.length or options.max_length,
             "forced": options.length > 0,
+            "random_parameters": options.preset is not None,
             "rounds": options.rounds,
             "greedy_outputs_that_differ": different,
             "rows": [],
