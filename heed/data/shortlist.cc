@@ -113,6 +113,7 @@ std::vector<int32_t> Shortlist::tokens_for(std::span<const int32_t> source) cons
 
 void Shortlist::save(const std::string& path) const {
   std::vector<int32_t> counts;
+  counts.reserve(ends_.size());
   for (size_t e = 0; e < ends_.size(); ++e) {
     counts.push_back(static_cast<int32_t>(ends_[e] - (e == 0 ? 0 : ends_[e - 1])));
   }
