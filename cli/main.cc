@@ -29,6 +29,7 @@
 #include "cli/outline.h"
 #include "cli/output.h"
 #include "cli/score.h"
+#include "cli/shortlist.h"
 #include "cli/tag.h"
 #include "cli/train.h"
 #include "cli/translate.h"
@@ -147,6 +148,7 @@ int run(int argc, char** argv) {
   add_generate(heed, action);
   add_score(heed, action);
   add_embed(heed, action);
+  add_shortlist(heed, action);
   add_info(heed, action);
   add_bench(heed, action);
   add_corpus(heed, action);

@@ -11,7 +11,9 @@
 #include "cli/lines.h"
 #include "cli/open.h"
 #include "cli/search_flags.h"
+#include "heed/base/error.h"
 #include "heed/decode/translate.h"
+#include "heed/folder/model_folder.h"
 
 namespace heed::cli {
 namespace {
@@ -28,6 +30,10 @@ the translation, as spaces cut them. --sample draws translations at random inste
 --forbid say what a translation begins with, must have and must not have; a longer word that begins with the tokens of a
 forbidden one is forbidden, too.
 
+--shortlist looks at the tokens of a list that heed shortlist has made alone: faster where the vocabulary is large beside the
+model. Scores are then relative to the list, a little higher than without; a token that is not on it cannot come, but for
+those of --prefix and --require. What a line gives does not depend on the lines around it.
+
 --json writes an object for each line: the source, and its hypotheses with text, score (log-probability after the length
 penalty), log_probability, whether each has finished by itself, its tokens, and with --align its alignment. Examples:
 
@@ -43,7 +49,7 @@ struct Command {
   LineInput input;
   std::string folder;
   int threads = 0;
-  bool scores = false, align = false, json = false;
+  bool scores = false, align = false, json = false, shortlist = false;
 
   io::ShowFields fields() {
     return [this](FieldVisitor& visitor) {
@@ -67,6 +73,7 @@ struct Command {
     const decode::Translator translator(open_engine(folder, threads, models::Task::translate, storage));
     const data::TextModel& model = translator.engine().text_model();
     options.constraints = decode::constraints_of(model, phrases);
+    if (shortlist) options.shortlist = open_shortlist(model);
     const auto translate = [&](const Chunk& chunk, const Answer& answer) {
       options.first = chunk.first;
       translator.translate(chunk.lines, options, [&](size_t i, const decode::Translations& found) {
@@ -79,6 +86,13 @@ struct Command {
   }
 
  private:
+  std::shared_ptr<const data::Shortlist> open_shortlist(const data::TextModel& model) const {
+    if (!folder::has_shortlist(folder)) {
+      throw Error(fmt::format("{}: has no shortlist, expected one that heed shortlist made", folder));
+    }
+    return std::make_shared<const data::Shortlist>(folder::open_shortlist(folder, model));
+  }
+
   // A line of output for each hypothesis, --nbest of them whatever was found.
   std::string shown(const decode::Translations& found) const {
     std::string text;
@@ -118,6 +132,7 @@ void add_translate(CLI::App& heed, Action& action) {
   app->add_option("--prefix", command->phrases.prefix, "What every translation begins with")->type_name("TEXT");
   app->add_flag("--scores", command->scores, "Print each score before its translation");
   app->add_flag("--align", command->align, "Print which words belong together after each translation");
+  app->add_flag("--shortlist", command->shortlist, "Choose among the likely tokens of the model's shortlist alone");
   app->add_flag("--json", command->json, "Write a JSON object for each line");
   add_phrases(*app, command->phrases);
   command->flags.add(*app, command->fields());

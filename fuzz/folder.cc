@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "fuzz/check.h"
 #include "fuzz/corrupt.h"
 #include "heed/base/export.h"
+#include "heed/data/shortlist.h"
 #include "heed/decode/embed.h"
 #include "heed/decode/generate.h"
 #include "heed/decode/tag.h"
@@ -78,8 +80,26 @@ std::vector<Sound> families() {
 
 void save(const Sound& sound, const std::string& folder) {
   const auto source = letters("a b c d e");
-  folder::save(folder, *models::make_model(sound.options, 1),
+  const auto model = models::make_model(sound.options, 1);
+  folder::save(folder, *model,
                sound.tags ? data::Tokenizers{source, letters("X Y Z")} : data::Tokenizers::shared(source));
+  if (model->task() != models::Task::translate) return;
+  data::IdPairs pairs(source->size(), source->size());
+  pairs.add(source->encode("a b c"), source->encode("c d"));
+  folder::save_shortlist(folder, data::Shortlist::learn(pairs, true, source->special()));
+}
+
+// Translations with the folder's shortlist, where it still has one.
+void translate(const decode::Engine& engine, const std::string& folder, const decode::SearchOptions& search) {
+  const std::vector<std::vector<int32_t>> ids{{4, 5, 6}, {4}};
+  const decode::Translator translator(engine);
+  decode::TranslateOptions options{.search = search};
+  const bool texts = engine.text_model().has_tokenizers();
+  if (texts) translator.translate("a b e", options);
+  translator.translate_ids(ids, options);
+  if (!folder::has_shortlist(folder)) return;
+  options.shortlist = std::make_shared<data::Shortlist>(folder::open_shortlist(folder, engine.text_model()));
+  translator.translate_ids(ids, options);
 }
 
 // One short piece of what the model is for.
@@ -91,8 +111,7 @@ void use(const std::string& folder) {
   search.max_length = 6, search.beam = 2;
   switch (engine.text_model().task()) {
     case models::Task::translate:
-      if (texts) decode::Translator(engine).translate("a b e", {.search = search});
-      decode::Translator(engine).translate_ids(ids, {.search = search});
+      translate(engine, folder, search);
       break;
     case models::Task::language:
       if (texts) decode::Generator(engine).generate("a b", {.search = search});

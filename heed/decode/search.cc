@@ -14,8 +14,8 @@
 
 #include "heed/base/error.h"
 #include "heed/base/rng.h"
+#include "heed/decode/token_choices.h"
 #include "heed/kernels/select.h"
-#include "heed/ops/softmax.h"
 
 namespace heed::decode {
 namespace {
@@ -161,12 +161,21 @@ double log_probability(const Selected& row, T logit) {
   return double{(logit - static_cast<T>(row.max)) - static_cast<T>(row.log_sum)};
 }
 
+// Sentences that enter a search: what the model says after their first tokens.
+struct Entering {
+  SearchInput input;
+  nn::State state;
+  Tensor logits;  // [sentences,n,V]
+  std::vector<TokenChoices> choices;
+};
+
 // Sentences side by side, up to `beam` rows of the state each. The rows of a sentence leave when it is done.
 template <class T>
 class Search {
  public:
-  Search(nn::Pass& pass, const models::Stepwise& model, const SearchOptions& options, const SearchCall& call)
-      : pass_(pass), model_(model), options_(options), call_(call) {}
+  Search(nn::Pass& pass, const models::Stepwise& model, const OutputSubset& outputs, const SearchOptions& options,
+         const SearchCall& call)
+      : pass_(pass), model_(model), outputs_(outputs), options_(options), call_(call) {}
 
   // How many sentences are not done yet.
   int64_t open() const {
@@ -175,10 +184,10 @@ class Search {
     return sentences;
   }
 
-  // More sentences, with what the model says after their first tokens.
-  void start(const SearchInput& input, nn::State&& state, const Tensor& logits) {
+  void start(Entering&& entering) {
+    const SearchInput& input = entering.input;
     const int64_t sentences = sentences_of(input), forced = forced_by(input);
-    Part part{.state = std::move(state), .logits = logits};
+    Part part{.state = std::move(entering.state), .logits = entering.logits};
     for (int64_t i = 0; i < sentences; ++i) {
       // A stream for each sentence: what is drawn does not depend on its neighbours.
       const auto stream =
@@ -190,6 +199,7 @@ class Search {
       }
       sentence->number = next_number_++;
       sentence->in_part = i;
+      sentence->choices = std::move(entering.choices[static_cast<size_t>(i)]);
       sentence->special = input.special;
       sentence->required = input.required;
       sentence->forbidden = input.forbidden;
@@ -198,6 +208,9 @@ class Search {
       sentence->nodes = {0};
       sentence->left = limit_of(input, i, options_, model_.max_length());
       part.sentences.push_back(std::move(sentence));
+    }
+    for (const auto& sentence : part.sentences) {
+      for (int64_t t = 0; t <= forced; ++t) sentence->choices.narrow(part.row(sentence->in_part, t));
     }
     if (forced > 0) count_prefix(part);
     parts_.push_back(std::move(part));
@@ -215,8 +228,12 @@ class Search {
     Part& all = parts_.front();
     pass_.rows = rows_;
     const Shape shape{std::ssize(tokens_), 1};
-    all.logits = model_.step(pass_, Tensor::of(shape, std::span<const int32_t>(tokens_)), all.state).value();
+    all.logits = outputs_.step(pass_, model_, Tensor::of(shape, std::span<const int32_t>(tokens_)), all.state);
     pass_.rows = {};
+    int64_t row = 0;
+    for (const auto& sentence : all.sentences) {
+      for (size_t i = 0; i < sentence->alive.size(); ++i) sentence->choices.narrow(all.row(row++));
+    }
   }
 
  private:
@@ -227,6 +244,7 @@ class Search {
     std::vector<Hypothesis> alive;  // row i of the beam
     std::vector<int64_t> nodes;     // that each of them is at
     std::vector<Hypothesis> done;
+    TokenChoices choices;
     text::SpecialTokens special;
     std::vector<Phrase> required, forbidden;
     int64_t forced = 0;               // tokens of the prefix
@@ -237,22 +255,25 @@ class Search {
   // Sentences whose rows stand in one state.
   struct Part {
     nn::State state;
-    Tensor logits;  // [rows,n,V], of which the last of each row counts
+    Tensor logits;  // [rows,n,V], of which the last of each row counts; each narrowed to its sentence's choices
     std::vector<std::unique_ptr<Sentence>> sentences{};
 
     int64_t vocabulary() const { return logits.shape(2); }
-    T* row(int64_t i) const { return logits.data<T>() + ((i + 1) * logits.shape(1) - 1) * logits.shape(2); }
+    T* row(int64_t i, int64_t t) const { return logits.data<T>() + (i * logits.shape(1) + t) * logits.shape(2); }
+    T* row(int64_t i) const { return row(i, logits.shape(1) - 1); }
   };
 
   // A prefix is part of the output: its probability counts, as its length does.
   void count_prefix(Part& part) {
-    const Tensor rows = ops::log_softmax(pass_, part.logits).value();
+    Selected all;  // none of them: the sum alone
     for (const auto& sentence : part.sentences) {
       Hypothesis& hypothesis = sentence->alive[0];
+      const TokenChoices& choices = sentence->choices;
       for (int64_t t = 0; t < sentence->forced; ++t) {
-        const int64_t row = sentence->in_part * (sentence->forced + 1) + t;
-        hypothesis.log_probability +=
-            double{rows.data<T>()[row * part.vocabulary() + hypothesis.tokens[static_cast<size_t>(t)]]};
+        const T* row = part.row(sentence->in_part, t);
+        select(row, choices.count(part.vocabulary()), all);
+        const int64_t place = choices.place(hypothesis.tokens[static_cast<size_t>(t)]);
+        hypothesis.log_probability += log_probability<T>(all, row[place]);
       }
     }
   }
@@ -282,14 +303,18 @@ class Search {
 
   void select_rows(const Part& part) {
     int64_t row = 0;
+    std::vector<int64_t> counts;  // of logits, for each row
     for (const auto& sentence : part.sentences) {
-      for (const Hypothesis& one : sentence->alive) penalise(part, *sentence, one, row++);
+      for (const Hypothesis& one : sentence->alive) {
+        penalise(part, *sentence, one, row++);
+        counts.push_back(sentence->choices.count(part.vocabulary()));
+      }
     }
     selected_.resize(static_cast<size_t>(row));
     pass_.parallel.for_each(row, [&](int64_t i, int) {
       Selected& to = selected_[static_cast<size_t>(i)];
       to.best.resize(options_.sample ? 0 : wanted_of_row(part));
-      select(part.row(i), part.vocabulary(), to);
+      select(part.row(i), counts[static_cast<size_t>(i)], to);
     });
     row = 0;
     for (const auto& sentence : part.sentences) {
@@ -311,14 +336,14 @@ class Search {
   size_t wanted() const { return options_.beam == 1 ? 1 : static_cast<size_t>(2 * options_.beam); }
 
   // Of tokens that came already, each once.
-  void penalise(const Part& part, const Sentence&, const Hypothesis& one, int64_t row) const {
+  void penalise(const Part& part, const Sentence& sentence, const Hypothesis& one, int64_t row) const {
     if (options_.repetition_penalty == 1) return;
     std::vector<int32_t> seen = one.tokens;
     std::sort(seen.begin(), seen.end());
     seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
     const T penalty = static_cast<T>(options_.repetition_penalty);
     for (const int32_t token : seen) {
-      T& logit = part.row(row)[token];
+      T& logit = part.row(row)[sentence.choices.place(token)];
       logit = logit > 0 ? logit / penalty : logit * penalty;
     }
   }
@@ -395,7 +420,8 @@ class Search {
       for (const kernels::Ranked& ranked : selected.best) {
         const double all = after.log_probability + log_probability<T>(selected, row[ranked.index]);
         if (!found.would_enter(all)) break;  // nor would any after it
-        if (may_come(sentence, after, ranked.index)) found.add({i, ranked.index, all});
+        const int32_t token = sentence.choices.token(ranked.index);
+        if (may_come(sentence, after, token)) found.add({i, token, all});
       }
     }
     return found.take();
@@ -412,14 +438,15 @@ class Search {
       const Coverage so_far = coverage(after.tokens, sentence.required);
       std::vector<int32_t> tokens = so_far.next;
       if (so_far.left == 0 || so_far.left < sentence.left - 1) {  // there is time for others
-        for (const kernels::Ranked& ranked : selected.best) tokens.push_back(ranked.index);
+        for (const kernels::Ranked& ranked : selected.best) tokens.push_back(sentence.choices.token(ranked.index));
       }
       std::sort(tokens.begin(), tokens.end());
       tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
       std::vector<int32_t> longer = after.tokens;
       longer.push_back(0);
       for (const int32_t token : tokens) {
-        const double all = after.log_probability + log_probability<T>(selected, part.row(first_row + i)[token]);
+        const T logit = part.row(first_row + i)[sentence.choices.place(token)];
+        const double all = after.log_probability + log_probability<T>(selected, logit);
         const bool too_early = token == sentence.special.end && so_far.left > 0;
         if (too_early || all == kImpossible || !may_come(sentence, after, token)) continue;
         longer.back() = token;
@@ -448,61 +475,63 @@ class Search {
       const Hypothesis& after = sentence.alive[static_cast<size_t>(i)];
       const T* row = part.row(first_row + i);
       const Drawing drawing = drawing_of(row, part.vocabulary(), sentence, after);
+      if (drawing.places.empty()) continue;  // nothing may come
       for (int64_t n = 0; n < each; ++n) {
-        const int32_t token = drawing.draw(sentence.rng);
-        all.push_back({i, token, after.log_probability + log_probability<T>(selected, row[token])});
+        const int32_t place = drawing.draw(sentence.rng);
+        const double log_p = log_probability<T>(selected, row[place]);
+        all.push_back({i, sentence.choices.token(place), after.log_probability + log_p});
       }
     }
     return all;
   }
 
-  // Tokens, and how likely each is drawn, not normalised.
+  // Tokens by their places in a row, and how likely each is drawn, not normalised.
   struct Drawing {
-    std::vector<int32_t> tokens;
+    std::vector<int32_t> places;
     std::vector<double> weights;
 
     int32_t draw(Rng& rng) const {
       double left = static_cast<double>(rng.uniform()) * std::accumulate(weights.begin(), weights.end(), 0.0);
-      for (size_t i = 0; i < tokens.size(); ++i) {
+      for (size_t i = 0; i < places.size(); ++i) {
         left -= weights[i];
-        if (left < 0) return tokens[i];
+        if (left < 0) return places[i];
       }
-      return tokens.back();
+      return places.back();
     }
   };
 
   Drawing drawing_of(const T* logits, int64_t V, const Sentence& sentence, const Hypothesis& after) const {
-    std::vector<int32_t> tokens;
-    for (int32_t token = 0; token < V; ++token) {
-      if (may_come(sentence, after, token)) tokens.push_back(token);
+    std::vector<int32_t> places;
+    for (int32_t place = 0; place < sentence.choices.count(V); ++place) {
+      if (may_come(sentence, after, sentence.choices.token(place))) places.push_back(place);
     }
     const auto better = [&](int32_t a, int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; };
-    if (options_.top_k > 0 && options_.top_k < std::ssize(tokens)) {
-      std::nth_element(tokens.begin(), tokens.begin() + options_.top_k, tokens.end(), better);
-      tokens.resize(static_cast<size_t>(options_.top_k));
-      std::sort(tokens.begin(), tokens.end());
+    if (options_.top_k > 0 && options_.top_k < std::ssize(places)) {
+      std::nth_element(places.begin(), places.begin() + options_.top_k, places.end(), better);
+      places.resize(static_cast<size_t>(options_.top_k));
+      std::sort(places.begin(), places.end());
     }
     double largest = kImpossible;
-    for (const int32_t token : tokens) largest = std::max(largest, double{logits[token]});
-    const auto weight = [&](int32_t token) {
-      return std::exp((double{logits[token]} - largest) / options_.temperature);
+    for (const int32_t place : places) largest = std::max(largest, double{logits[place]});
+    const auto weight = [&](int32_t place) {
+      return std::exp((double{logits[place]} - largest) / options_.temperature);
     };
-    if (options_.top_p < 1) keep_probable(tokens, better, weight);
-    Drawing drawing{std::move(tokens), {}};
-    for (const int32_t token : drawing.tokens) drawing.weights.push_back(weight(token));
+    if (options_.top_p < 1) keep_probable(places, better, weight);
+    Drawing drawing{std::move(places), {}};
+    for (const int32_t place : drawing.places) drawing.weights.push_back(weight(place));
     return drawing;
   }
 
   // The fewest tokens that have top_p of the weight of all.
   template <class Better, class Weight>
-  void keep_probable(std::vector<int32_t>& tokens, const Better& better, const Weight& weight) const {
-    std::sort(tokens.begin(), tokens.end(), better);
+  void keep_probable(std::vector<int32_t>& places, const Better& better, const Weight& weight) const {
+    std::sort(places.begin(), places.end(), better);
     double all = 0, kept = 0;
-    for (const int32_t token : tokens) all += weight(token);
+    for (const int32_t place : places) all += weight(place);
     size_t count = 0;
-    while (count < tokens.size() && (count == 0 || kept < options_.top_p * all)) kept += weight(tokens[count++]);
-    tokens.resize(count);
-    std::sort(tokens.begin(), tokens.end());
+    while (count < places.size() && (count == 0 || kept < options_.top_p * all)) kept += weight(places[count++]);
+    places.resize(count);
+    std::sort(places.begin(), places.end());
   }
 
   // The results of a sentence: what did not end in time comes after what did.
@@ -523,6 +552,7 @@ class Search {
 
   nn::Pass& pass_;
   const models::Stepwise& model_;
+  const OutputSubset& outputs_;
   const SearchOptions& options_;
   const SearchCall& call_;
   std::vector<Part> parts_;
@@ -538,28 +568,29 @@ class Search {
 void search_all(nn::Pass& pass, const models::Stepwise& model, int64_t places, const NextSentences& next,
                 const SearchOptions& options, const SearchCall& call) {
   check(options);
-  const auto start = [&](const SearchInput& input) {
+  OutputSubset outputs;
+  const auto entering = [&](const SearchInput& input) {
     check_prefix(input, model.max_length());
     check_phrases(input, options);
     check_cancel(call.cancel);
+    std::vector<TokenChoices> choices = outputs.enter(pass, model, input, sentences_of(input));
     nn::State state = model.begin(pass, input.source);
-    const Tensor logits = model.step(pass, first_tokens(input), state).value();
-    return std::pair(std::move(state), logits);
+    const Tensor logits = outputs.step(pass, model, first_tokens(input), state);
+    return Entering{input, std::move(state), logits, std::move(choices)};
   };
   std::optional<SearchInput> input = next(places);
   if (!input) return;
-  auto first = start(*input);
-  with_float("search", first.second.dtype(), [&](auto type) {
-    Search<decltype(type)> search(pass, model, options, call);
-    search.start(*input, std::move(first.first), first.second);
+  Entering first = entering(*input);
+  with_float("search", first.logits.dtype(), [&](auto type) {
+    Search<decltype(type)> search(pass, model, outputs, options, call);
+    search.start(std::move(first));
     while (true) {
       // Few at a time would make small products of the encoder.
       const int64_t room = places - search.open(), least = pass.observer ? places : std::max<int64_t>(1, places / 4);
       while (input && room >= least) {
         input = next(room);
         if (!input) break;
-        auto more = start(*input);
-        search.start(*input, std::move(more.first), more.second);
+        search.start(entering(*input));
         break;
       }
       if (search.open() == 0) break;

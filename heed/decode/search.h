@@ -67,6 +67,9 @@ struct SearchInput {
   std::vector<int64_t> streams{};   // of random numbers, for each row; empty: its number
   std::vector<Phrase> required{};   // phrases that must come; for beams of 2 or more, not for drawing
   std::vector<Phrase> forbidden{};  // phrases that never come
+  // For each row the tokens that may come, in any order; the end, the prefix and required phrases may always. Logits of
+  // others are not computed, and probabilities are those among these tokens. Empty: all.
+  std::vector<std::vector<int32_t>> shortlists{};
 };
 
 struct SearchCall {

@@ -74,6 +74,17 @@ Tensor broadcast_prefix(std::span<const int32_t> prefix, int64_t rows) {
   return all;
 }
 
+// The tokens that may come for each of these sources; nothing where there is no shortlist.
+std::vector<std::vector<int32_t>> shortlists_of(const data::Shortlist* shortlist,
+                                                std::span<const std::vector<int32_t>> sources,
+                                                std::span<const size_t> items) {
+  std::vector<std::vector<int32_t>> lists;
+  for (const size_t item : items) {
+    if (shortlist) lists.push_back(shortlist->tokens_for(sources[item]));
+  }
+  return lists;
+}
+
 // Below this many sentences for each thread, threads share the rows of one batch instead.
 constexpr int64_t kEnoughForThread = 4;
 
@@ -103,6 +114,7 @@ std::vector<Translations> Translator::run(std::span<const std::vector<int32_t>> 
                                           std::span<const std::string> texts, const TranslateOptions& options,
                                           const Done<Translations>& done) const {
   const data::TextModel& model = engine_.text_model();
+  if (options.shortlist) options.shortlist->expect_sizes(model.model(), "the shortlist");
   std::vector<Translations> results(sources.size());
   Waiting waiting(sources, options.call.batch);
   Exclusive one_at_a_time;  // what the threads share: the sentences that wait, and the caller's `done`
@@ -133,7 +145,8 @@ std::vector<Translations> Translator::run(std::span<const std::vector<int32_t>> 
                          .special = model.special(),
                          .streams = numbers_of(more, options.first),
                          .required = options.constraints.required,
-                         .forbidden = options.constraints.forbidden};
+                         .forbidden = options.constraints.forbidden,
+                         .shortlists = shortlists_of(options.shortlist.get(), sources, more)};
     };
     search_all(pass, model.model(), places, next, options.search,
                {.cancel = options.call.cancel, .done = [&](int64_t row, const std::vector<Hypothesis>& found) {

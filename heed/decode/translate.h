@@ -4,6 +4,7 @@
 //
 //   const decode::Translator translator("model");
 //   std::puts(translator.translate("The cat sleeps.").text.c_str());
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "heed/analysis/align.h"
 #include "heed/base/export.h"
+#include "heed/data/shortlist.h"
 #include "heed/decode/constraints.h"
 #include "heed/decode/engine.h"
 #include "heed/decode/search.h"
@@ -22,6 +24,9 @@ struct TranslateOptions {
   SearchOptions search{};
   std::optional<analysis::AlignOptions> align{};  // which attention aligns words; none: they are not aligned
   Constraints constraints{};                      // on every output
+  // Tokens are chosen among those of the source's list alone, which is faster where the vocabulary is large;
+  // log-probabilities are then those among the list. None: all.
+  std::shared_ptr<const data::Shortlist> shortlist{};
   // Number of the first sentence: what is drawn for sentence i depends on the seed and first + i alone.
   int64_t first{0};
   CallOptions call{};

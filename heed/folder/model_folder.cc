@@ -124,6 +124,20 @@ void save_card(const std::string& folder, const std::string& markdown) {
   write_file_atomically(Layout(folder).card(), std::as_bytes(std::span(markdown)));
 }
 
+data::Shortlist open_shortlist(const std::string& folder, const data::TextModel& model) {
+  const std::string path = Layout(folder).shortlist();
+  check_regular(path);
+  data::Shortlist shortlist = data::Shortlist::read(path);
+  shortlist.expect_made_for(model, path);
+  return shortlist;
+}
+
+bool has_shortlist(const std::string& folder) { return is_there(Layout(folder).shortlist()); }
+
+void save_shortlist(const std::string& folder, const data::Shortlist& shortlist) {
+  shortlist.save(Layout(folder).shortlist());
+}
+
 bool has_training(const std::string& folder) {
   check_regular(Layout(folder).training());
   return is_there(Layout(folder).training());

@@ -7,6 +7,7 @@
 //   tokenizer                        how text becomes tokens; of the source, where the target has one of its own
 //   target_tokenizer                 of the target, where it has
 //   tags                             of a tagger: its tags
+//   shortlist.safetensors            of a model that translates, where one was made: data/shortlist.h
 //   README.md                        the card: data, options, scores
 //   train.json                       the options of the training run, and what it needs to go on:
 //   checkpoint.safetensors, snapshots/, log.jsonl, curve.html
@@ -17,6 +18,7 @@
 #include <string>
 
 #include "heed/base/export.h"
+#include "heed/data/shortlist.h"
 #include "heed/data/text_model.h"
 #include "heed/io/config.h"
 #include "heed/models/model.h"
@@ -34,6 +36,7 @@ class HEED_API Layout {
   std::string tokenizer() const { return file("tokenizer"); }
   std::string target_tokenizer() const { return file("target_tokenizer"); }
   std::string tags() const { return file("tags"); }
+  std::string shortlist() const { return file("shortlist.safetensors"); }
   std::string card() const { return file("README.md"); }
   std::string training() const { return file("train.json"); }
   std::string checkpoint() const { return file("checkpoint.safetensors"); }
@@ -68,6 +71,11 @@ HEED_API data::Tokenizers open_tokenizers(const std::string& folder, models::Tas
 HEED_API void save(const std::string& folder, const models::Model&, const data::Tokenizers& = {});
 HEED_API void save_tokenizers(const std::string& folder, const data::Tokenizers&, models::Task);
 HEED_API void save_card(const std::string& folder, const std::string& markdown);
+
+// Of a model that was opened from the folder. Throws Error where there is none, or it is broken or another model's.
+HEED_API data::Shortlist open_shortlist(const std::string& folder, const data::TextModel&);
+HEED_API bool has_shortlist(const std::string& folder);
+HEED_API void save_shortlist(const std::string& folder, const data::Shortlist&);
 
 // The options of the training run, whatever their type. False where the folder has none.
 HEED_API bool has_training(const std::string& folder);

@@ -250,6 +250,35 @@ TEST(PackedWeight, RoundsToWhatItStores) {
   }
 }
 
+// An output has the same bits in whatever panel it is, beside whatever others: some of them can be had by themselves.
+TEST(PackedWeight, GivesItsRowsBackForAPackingOfSome) {
+  for_draws(20, [](Rng& rng) {
+    const int64_t O = 1 + static_cast<int64_t>(rng.below(80)), I = draw_inputs(rng), M = draw_width(rng, false);
+    const DType dtype = kDTypes[rng.below(3)];
+    const AnyWeight w(O, I, dtype, rng);
+    const Rows x = Rows::normal(M, I, rng);
+    std::vector<int32_t> outputs(1 + rng.below(70));
+    for (int32_t& output : outputs) output = static_cast<int32_t>(rng.below(static_cast<uint64_t>(O)));
+    const int64_t n = std::ssize(outputs);
+    Parallel parallel(2);
+    const PackedWeight all(w.stored(), dtype, parallel);
+    Rows rows(n, I);
+    unpack_outputs(all, outputs, rows.view(), parallel);
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t i = 0; i < I; ++i) EXPECT_EQ(rows(r, i), w.exact()(outputs[static_cast<size_t>(r)], i));
+    }
+    for_targets([&] {
+      const PackedWeight some(rows.view(), dtype, parallel);
+      Rows whole(M, O), part(M, n);
+      project(x.view(), all, whole.view(), {}, parallel);
+      project(x.view(), some, part.view(), {}, parallel);
+      for (int64_t m = 0; m < M; ++m) {
+        for (int64_t r = 0; r < n; ++r) EXPECT_EQ(part(m, r), whole(m, outputs[static_cast<size_t>(r)]));
+      }
+    });
+  });
+}
+
 TEST(Project, ShowsNaN) {
   Parallel parallel(1);
   Rng rng(seeded(8));

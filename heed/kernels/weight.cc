@@ -62,4 +62,16 @@ Weight pack_weight(const Weight& from, DType dtype, std::byte* to, Parallel& par
   return Weight::from_panels(to, from.outputs(), from.inputs(), dtype);
 }
 
+void unpack_outputs(const Weight& packed, std::span<const int32_t> outputs, const View<float, 2>& to,
+                    Parallel& parallel) noexcept {
+  with_type(packed.dtype(), [&](auto kind) {
+    parallel.for_each(std::ssize(outputs), [&](int64_t row, int) {
+      const int64_t output = outputs[static_cast<size_t>(row)];
+      const auto* from = packed.panel<decltype(kind)>(output / Weight::kPanel) +
+                         Weight::place(packed.dtype(), output % Weight::kPanel);
+      for (int64_t i = 0; i < packed.inputs(); ++i) *to.at(row, i) = static_cast<float>(from[i * Weight::kPanel]);
+    });
+  });
+}
+
 }  // namespace heed::kernels

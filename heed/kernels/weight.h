@@ -5,6 +5,7 @@
 // panels. Not here: gradients. A matrix that is being trained is a View, and is packed again when it has changed.
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "heed/base/export.h"
@@ -77,6 +78,10 @@ HEED_API size_t packed_weight_bytes(int64_t outputs, int64_t inputs, DType dtype
 // Packs into the caller's memory, aligned as a Workspace is: for a matrix that changes and is packed again. `from` is
 // not packed; elements are rounded to the nearest of the dtype. The result borrows `to`, not `from`.
 HEED_API Weight pack_weight(const Weight& from, DType dtype, std::byte* to, Parallel&) noexcept;
+
+// Rows of packed panels, as they were rounded: row i of `to` [n,I] is that of outputs[i].
+HEED_API void unpack_outputs(const Weight& packed, std::span<const int32_t> outputs, const View<float, 2>& to,
+                             Parallel&) noexcept;
 
 // Panels that own their memory.
 class PackedWeight {

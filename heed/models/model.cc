@@ -54,6 +54,9 @@ class TransformerModel final : public ModelOf<Transformer, TransformerOptions> {
   }
   nn::State begin(nn::Pass& pass, const Tokens& source) const override { return net_.begin(pass, source); }
   Var step(nn::Pass& pass, const Tensor& ids, nn::State& state) const override { return net_.step(pass, ids, state); }
+  nn::Linear output_subset(nn::Pass& pass, std::span<const int32_t> tokens) const override {
+    return net_.output_subset(pass, tokens);
+  }
   int64_t source_vocabulary() const override {
     return own().source_vocabulary > 0 && task() == Task::translate ? own().source_vocabulary : own().vocabulary;
   }
@@ -70,6 +73,9 @@ class RnnSeq2SeqModel final : public ModelOf<RnnSeq2Seq, RnnSeq2SeqOptions> {
   Var states(nn::Pass& pass, const Tokens& text) const override { return net_.encode(pass, text).states; }
   nn::State begin(nn::Pass& pass, const Tokens& source) const override { return net_.begin(pass, source); }
   Var step(nn::Pass& pass, const Tensor& ids, nn::State& state) const override { return net_.step(pass, ids, state); }
+  nn::Linear output_subset(nn::Pass& pass, std::span<const int32_t> tokens) const override {
+    return net_.output_subset(pass, tokens);
+  }
   bool has_cross_attention() const override { return own().query != Query::none; }
   int64_t source_vocabulary() const override {
     return own().source_vocabulary > 0 ? own().source_vocabulary : own().vocabulary;

@@ -244,7 +244,12 @@ Var RnnSeq2Seq::run(Pass& pass, const Tensor& ids, const Encoded& source, const 
                    : o.readout == Readout::context ? context
                                                    : readout_(pass, ops::concat(pass, both), nn::Activation::tanh);
   const Var y = ops::dropout(pass, said, pass.next_dropout(o.dropout));
+  if (pass.output_subset) return (*pass.output_subset)(pass, y);
   return o.tied ? embedding_.output(pass, y) : output_(pass, y);
+}
+
+nn::Linear RnnSeq2Seq::output_subset(Pass& pass, std::span<const int32_t> tokens) const {
+  return options_.tied ? embedding_.output_subset(tokens, {}, pass.parallel) : output_.subset(tokens, pass.parallel);
 }
 
 Var RnnSeq2Seq::decode(Pass& pass, const Tokens& target, const Encoded& encoded, const Tokens& source) const {

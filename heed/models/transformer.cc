@@ -245,7 +245,14 @@ Var Transformer::decode(Pass& pass, const Tokens& target, const Var& memory, con
 }
 
 Var Transformer::logits(Pass& pass, const Var& states) const {
+  if (pass.output_subset) return (*pass.output_subset)(pass, states);
   return options_.tied ? embedding_.output(pass, states, output_.bias) : output_(pass, states);
+}
+
+nn::Linear Transformer::output_subset(Pass& pass, std::span<const int32_t> tokens) const {
+  if (options_.kind == TransformerKind::encoder) fail("output_subset was called, expected a model with a decoder");
+  return options_.tied ? embedding_.output_subset(tokens, output_.bias, pass.parallel)
+                       : output_.subset(tokens, pass.parallel);
 }
 
 nn::State Transformer::begin(Pass& pass, const Tokens& source) const {

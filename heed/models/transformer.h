@@ -177,6 +177,8 @@ class HEED_API Transformer {
   // Token by token: begin() once, then step() with the newest tokens [B,n] gives logits [B,n,V]. Inference.
   nn::State begin(nn::Pass&, const Tokens& source) const;
   Var step(nn::Pass&, const Tensor& ids, nn::State&) const;
+  // The output layer for some tokens alone (models/stepwise.h).
+  nn::Linear output_subset(nn::Pass&, std::span<const int32_t> tokens) const;
 
   void visit(auto&& each) {
     each("embedding", embedding_), each("source_embedding", source_embedding_);

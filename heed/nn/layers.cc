@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heed/nn/layers.h"
 
+#include <algorithm>
+#include <string>
+
 #include "heed/base/error.h"
 
 namespace heed::nn {
@@ -19,6 +22,46 @@ Var Linear::project_packed(const Pass& pass, const Var& x, const kernels::Packed
                            Activation activation) {
   if (pass.tape) throw Error("linear: a tape came, expected none: a packed weight is for inference alone");
   return ops::linear(pass, x.value(), weight, bias.value, activation);
+}
+
+namespace {
+
+// Rows of a tensor [O] or [O,I], one after the other; none of one that is not there.
+Tensor gathered(const Tensor& from, std::span<const int32_t> rows) {
+  if (!from) return {};
+  const Tensor to = Tensor::uninitialised(from.shape().with(0, std::ssize(rows)), from.dtype());
+  const int64_t width = from.size() / from.shape(0);
+  with_float("linear", from.dtype(), [&](auto type) {
+    using T = decltype(type);
+    for (int64_t i = 0; i < std::ssize(rows); ++i) {
+      std::copy_n(from.data<T>() + rows[static_cast<size_t>(i)] * width, width, to.data<T>() + i * width);
+    }
+  });
+  return to;
+}
+
+}  // namespace
+
+Linear Linear::subset_of(const Parameter& weight, const SharedPacking& packed, const Parameter& bias,
+                         std::span<const int32_t> outputs, Parallel& parallel) {
+  const int64_t all = packed ? packed->weight().outputs() : weight.shape()[0];
+  for (const int32_t output : outputs) {
+    if (output >= 0 && output < all) continue;
+    throw Error("linear: an output of the subset is " + std::to_string(output) + ", expected 0 to " +
+                std::to_string(all - 1));
+  }
+  Tensor rows = gathered(weight.value, outputs);
+  if (!rows) {  // of a packed layer, that may be all there is
+    rows = Tensor::uninitialised({std::ssize(outputs), packed->weight().inputs()});
+    kernels::unpack_outputs(*packed, outputs, rows.view<float, 2>(), parallel);
+  }
+  Linear some;
+  some.bias.value = gathered(bias.value, outputs);
+  some.weight.value = rows;
+  if (!packed) return some;
+  some.pack(packed->weight().dtype(), parallel);
+  some.weight.value = {};
+  return some;
 }
 
 Embedding::Embedding(int64_t vocabulary, int64_t width, Init init)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "heed/autograd/parameter.h"
 #include "heed/base/describe.h"
@@ -38,6 +39,11 @@ struct HEED_API Linear {
   }
   // For inference: the weight is packed once, in f32, bf16 or f16, and not read again. Does nothing to one in f64.
   void pack(DType dtype, Parallel& parallel) { packed = packing_of(weight, dtype, parallel); }
+  // For inference: the same layer with these of its outputs alone, in this order, stored as this one is. Throws Error
+  // for an output that it does not have.
+  Linear subset(std::span<const int32_t> outputs, Parallel& parallel) const {
+    return subset_of(weight, packed, bias, outputs, parallel);
+  }
   void visit(auto&& each) { each("weight", weight), each("bias", bias); }
 
   // A weight of f32 [O,I] as panels; none of one that is empty or in f64.
@@ -45,6 +51,9 @@ struct HEED_API Linear {
   // What a Linear does with a packed weight. Throws Error where there is a tape: there are no gradients.
   static Var project_packed(const Pass&, const Var& x, const kernels::PackedWeight&, const Parameter& bias,
                             Activation activation);
+  // What subset() does, for a weight that is packed or not.
+  static Linear subset_of(const Parameter& weight, const SharedPacking& packed, const Parameter& bias,
+                          std::span<const int32_t> outputs, Parallel&);
 };
 
 // Rows of a table [V,E], times sqrt(E) where it is shared with the output, as Vaswani et al. do.
@@ -61,6 +70,10 @@ struct HEED_API Embedding {
   Var output(Pass& pass, const Var& x, const Parameter& bias = {}) const {
     if (packed) return Linear::project_packed(pass, x, *packed, bias, Activation::none);
     return ops::linear(pass, x, pass.use(weight), pass.use(bias));
+  }
+  // The tied output for these tokens alone (Linear::subset).
+  Linear output_subset(std::span<const int32_t> tokens, const Parameter& bias, Parallel& parallel) const {
+    return Linear::subset_of(weight, packed, bias, tokens, parallel);
   }
   // For inference; the rows stay as they are.
   void pack(DType dtype, Parallel& parallel) {

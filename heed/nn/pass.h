@@ -25,6 +25,8 @@ struct RandomStream {
   uint64_t position = 0;
 };
 
+struct Linear;
+
 // A Context, the random stream of dropout, and the observer.
 struct Pass : Context {
   bool training = false;
@@ -32,6 +34,9 @@ struct Pass : Context {
   Observer* observer = nullptr;
   // The rows of the batch, for the observer. Borrowed; empty: row b is sentence b, node 0.
   std::span<const HypothesisRow> rows{};
+  // Takes the place of a decoder's output layer: its rows of some tokens, whose logits alone are then computed.
+  // Borrowed; null: all (models::Stepwise::output_subset).
+  const Linear* output_subset = nullptr;
   // The dtype of KV caches that are made in this pass; none: the one that the pass computes in.
   std::optional<DType> cache_dtype{};
 
