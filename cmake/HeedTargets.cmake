@@ -48,6 +48,13 @@ if(HEED_SANITIZE)  # g++ 12 sees it in <regex>, where it is not, once code is in
   add_compile_options(-Wno-maybe-uninitialized)
 endif()
 add_link_options(${sanitize})
+if(HEED_LIBFUZZER)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "HEED_LIBFUZZER: the compiler is ${CMAKE_CXX_COMPILER_ID}, expected Clang, as with CXX=clang++")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
 
 function(heed_library name)
   cmake_parse_arguments(arg "CUSTOMER" "COMPONENT" "SOURCES;LINKS;NEEDS" ${ARGN})
