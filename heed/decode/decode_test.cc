@@ -20,7 +20,7 @@
 namespace heed::decode {
 namespace {
 
-using data::testing::small_model;
+using data::testing::rounding, data::testing::small_model;
 using heed::testing::error_of, heed::testing::TemporaryFolder, heed::testing::seeded;
 using Kind = models::TransformerKind;
 
@@ -223,11 +223,12 @@ TEST(Scorer, IsTheModelsOwnLogProbability) {
     double sum = 0;
     for (size_t t = 0; t < out.size(); ++t) {
       const double expected = double{rows.data<float>()[static_cast<int64_t>(t) * rows.shape(2) + out[t]]};
-      EXPECT_NEAR(all[i].log_probabilities[t], expected, 1e-5);
+      EXPECT_NEAR(all[i].log_probabilities[t], expected, rounding(1));
       sum += expected;
     }
-    EXPECT_NEAR(all[i].perplexity(), std::exp(-sum / static_cast<double>(out.size())), 1e-4);
-    EXPECT_NEAR(scorer.score(pairs[i]).log_probability(), all[i].log_probability(), 1e-4);
+    const double perplexity = std::exp(-sum / static_cast<double>(out.size()));
+    EXPECT_NEAR(all[i].perplexity(), perplexity, perplexity * rounding(1)) << "e^x passes x's error on as a factor";
+    EXPECT_NEAR(scorer.score(pairs[i]).log_probability(), all[i].log_probability(), rounding(out.size()));
   }
 }
 
@@ -248,7 +249,8 @@ TEST(Scorer, ServesTaggersAndLanguageModelsAndDouble) {
   const auto single = small_model(Kind::decoder, 9, 1);
   const Scorer in_double{Engine(data::TextModel(data::testing::in_double(*single)))};
   const std::vector<data::TokenPair> ids = {{{}, {4, 5}}};
-  EXPECT_NEAR(in_double.score_ids(ids)[0].log_probability(), language.score({"", "a b", 1}).log_probability(), 1e-5);
+  EXPECT_NEAR(in_double.score_ids(ids)[0].log_probability(), language.score({"", "a b", 1}).log_probability(),
+              rounding(3));
 }
 
 TEST(Embedder, PoolsTheStatesOfASentence) {
@@ -267,18 +269,19 @@ TEST(Embedder, PoolsTheStatesOfASentence) {
       double squares = 0;
       for (int64_t d = 0; d < width; ++d) {
         const auto at = [&](int64_t t) { return double{states.data<float>()[t * width + d]}; };
-        double sum = 0, largest = at(0);
-        for (int64_t t = 0; t < tokens; ++t) sum += at(t), largest = std::max(largest, at(t));
+        double sum = 0, sizes = 0, largest = at(0);
+        for (int64_t t = 0; t < tokens; ++t) sum += at(t), sizes += std::abs(at(t)), largest = std::max(largest, at(t));
         const auto place = static_cast<size_t>(d);
-        EXPECT_NEAR(mean[i].vector[place], sum / static_cast<double>(tokens), 1e-6);
+        EXPECT_NEAR(mean[i].vector[place], sum / static_cast<double>(tokens), 0x1p-24 * sizes)
+            << "each of its terms is rounded once an addition";
         EXPECT_EQ(double{max[i].vector[place]}, largest);
         EXPECT_EQ(double{first[i].vector[place]}, at(0));
         EXPECT_EQ(double{last[i].vector[place]}, at(tokens - 1));
         squares += double{unit[i].vector[place]} * double{unit[i].vector[place]};
       }
-      EXPECT_NEAR(squares, 1, 1e-6);
+      EXPECT_NEAR(squares, 1, 2 * static_cast<double>(width + 4) * 0x1p-24) << "a sum, a root, a quotient, squared";
       const Embedding alone = embedder.embed(kSentences[i]);
-      for (size_t d = 0; d < alone.vector.size(); ++d) EXPECT_NEAR(alone.vector[d], mean[i].vector[d], 1e-5);
+      for (size_t d = 0; d < alone.vector.size(); ++d) EXPECT_NEAR(alone.vector[d], mean[i].vector[d], rounding(1));
       EXPECT_FALSE(alone.states) << "not asked for";
     }
   }
