@@ -62,7 +62,10 @@ TEST_F(SearchTest, GreedyTakesTheBestTokenEachTime) {
   const Source source(1, 4, kVocabulary, 1);
   const Hypothesis greedy = found(*model, source.tokens(), {.beam = 1, .max_length = 8})[0][0];
   std::vector<int32_t> prefix{kBegin};
-  for (int32_t token : greedy.tokens) {
+  std::vector<int32_t> chosen = greedy.tokens;
+  if (greedy.finished) chosen.push_back(kEnd);
+  ASSERT_FALSE(chosen.empty());
+  for (int32_t token : chosen) {
     nn::Pass p = pass();
     const Tensor ids = Tensor::of({1, std::ssize(prefix)}, std::span<const int32_t>(prefix));
     const Tensor logits = model->logits(p, source.tokens(), {ids, {}}).value();
@@ -305,6 +308,7 @@ TEST(Coverage, SeesPhrasesThatOverlapAndBeginAgain) {
 TEST_F(SearchTest, StopsWhereTheModelDoes) {
   const auto model = small_model(Kind::decoder, 12, 8);  // 40 tokens at most
   const auto all = found(*model, {}, {.beam = 4, .nbest = 4, .max_length = 1000});
+  ASSERT_EQ(all[0].size(), 4u);
   for (const auto& one : all[0]) EXPECT_LT(one.tokens.size(), 40u);
 }
 
@@ -374,7 +378,9 @@ TEST_F(SearchTest, NodesLeadToTheAttentionThatChoseEachToken) {
   nn::Pass p = pass();
   p.observer = &recorder;
   const auto all = search(p, *model, {.source = source.tokens()}, {.beam = 3, .nbest = 3, .max_length = 7});
+  ASSERT_EQ(all.size(), 2u);
   for (size_t i = 0; i < all.size(); ++i) {
+    ASSERT_EQ(all[i].size(), 3u);
     for (const Hypothesis& one : all[i]) {
       ASSERT_EQ(one.nodes.size(), one.tokens.size() + (one.finished ? 1 : 0));
       EXPECT_EQ(one.nodes[0], 0);

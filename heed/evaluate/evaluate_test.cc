@@ -127,6 +127,8 @@ TEST_F(Letters, EachIsJudgedByItself) {
 
 TEST_F(Letters, ReferencesAloneAreScoredWithoutTranslating) {
   const auto with = judge(engine(), set_of(corpus)), without = judge(engine(), set_of(corpus), {.translate = false});
+  ASSERT_EQ(with.size(), corpus.pairs.size());
+  ASSERT_EQ(without.size(), corpus.pairs.size());
   for (size_t i = 0; i < with.size(); ++i) {
     EXPECT_EQ(with[i].loss, without[i].loss);
     EXPECT_TRUE(with[i].translation);
