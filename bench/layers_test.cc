@@ -25,17 +25,21 @@ TEST(Layers, HasARowOfEachKind) {
 
 TEST(Layers, CountsWhatARunDoes) {
   Parallel parallel(1);
+  int found = 0;
   for (const LayerRow& row : linear_rows()) {
     if (name(row) == "linear forward M=8 I=512 O=2048 bf16 packed") {
+      ++found;
       const LayerProblem problem = row.make(parallel);
       EXPECT_EQ(problem.flops, 2.0 * 8 * 512 * 2048);
       ASSERT_EQ(problem.read.size(), 1u);
       EXPECT_EQ(problem.read[0].size(), 512u * 2048 * 2);
     }
     if (name(row) == "linear forward_backward M=1024 I=512 O=2048 f32") {
+      ++found;
       EXPECT_EQ(row.make(parallel).flops, 6.0 * 1024 * 512 * 2048);
     }
   }
+  EXPECT_EQ(found, 2);
 }
 
 // No kernel passes the limit, so neither share of it may be the larger.

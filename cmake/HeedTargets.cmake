@@ -48,6 +48,17 @@ if(HEED_SANITIZE)  # g++ 12 sees it in <regex>, where it is not, once code is in
   add_compile_options(-Wno-maybe-uninitialized)
 endif()
 add_link_options(${sanitize})
+if(HEED_COVERAGE)
+  add_compile_options(--coverage -fprofile-update=atomic)  # several threads count
+  add_link_options(--coverage)
+endif()
+if(HEED_LIBFUZZER)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "HEED_LIBFUZZER: the compiler is ${CMAKE_CXX_COMPILER_ID}, expected Clang, as with CXX=clang++")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
 
 function(heed_library name)
   cmake_parse_arguments(arg "CUSTOMER" "COMPONENT" "SOURCES;LINKS;NEEDS" ${ARGN})
@@ -65,20 +76,20 @@ function(heed_library name)
   endif()
 endfunction()
 
-# Vector width is chosen at run time. Every instruction set is the same source compiled again: with a sanitizer one of them,
+# Vector width is chosen at run time. Every instruction set is the same source compiled again: with a sanitizer or coverage one of them,
 # AVX2, and the scalar code are enough, unless all are asked for (./dev test --all). AVX3 is AVX-512 as of its first servers; what AVX3_DL adds is of no use here.
 function(heed_simd target)
   set(disabled "${HEED_DISABLED_TARGETS}")
-  if(HEED_SANITIZE AND NOT HEED_SANITIZE_ALL_TARGETS)
+  if((HEED_SANITIZE OR HEED_COVERAGE) AND NOT HEED_SANITIZE_ALL_TARGETS)
     string(APPEND disabled "|HWY_SSE4|HWY_AVX3")
   endif()
   target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=(${disabled})")
   target_link_libraries(${target} PUBLIC hwy::hwy)
 endfunction()
 
-# The debug build, too, would be unbearable with kernels at -O0; with sanitizers, -O3 takes minutes a file.
+# The debug build, too, would be unbearable with kernels at -O0; with sanitizers or coverage, -O3 takes minutes a file.
 function(heed_optimise target)
-  if(HEED_SANITIZE)
+  if(HEED_SANITIZE OR HEED_COVERAGE)
     target_compile_options(${target} PRIVATE -O1 -fno-math-errno)
   else()
     target_compile_options(${target} PRIVATE -O3 -fno-math-errno -falign-loops=64)

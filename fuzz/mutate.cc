@@ -18,6 +18,7 @@ constexpr std::string_view kTokens[] = {
     "\\",    "\n",      " ",     "\xff",     "\"a\":",   "\"\"",        "{}",
     "[]",    "()",      "shape", "dtype",    "F32",      "BOOL",        "data_offsets",
     "'<f4'", "\"F16\"", "[0,0]", "[[[[[[[[", "{\"a\":{", "__metadata__"};
+constexpr std::string_view kTextTokens[] = {"\t", "\r\n", "\xEF\xBB\xBF", "\xE2\x96\x81", "<unk>", "yes\n", "pieces "};
 constexpr std::string_view kNumbers[] = {"0",          "1",         "-1",         "8",
                                          "64",         "255",       "4294967296", "9223372036854775807",
                                          "1e999",      "0.5",       "-0.0",       "9223372036854775808",
@@ -60,7 +61,7 @@ class Mutator {
         text_.insert(place(), text_.substr(at, count(at)));
         break;
       case 4:
-        text_.insert(at, pick<std::string_view>(kTokens));
+        text_.insert(at, rng_.below(4) ? pick<std::string_view>(kTokens) : pick<std::string_view>(kTextTokens));
         break;
       case 5:
         splice(at);

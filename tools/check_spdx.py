@@ -2,6 +2,7 @@
 """Every source file names its licence in its first lines: check_spdx.py [--fix] <root of the sources>.
 
 The line is the first one, or the second one below `#!`. Files are those that git tracks or would track.
+Prose (.md), data and JSON, which has no comments, go without: LICENSE covers them.
 """
 
 import pathlib
@@ -9,7 +10,8 @@ import subprocess
 import sys
 
 LINE = "SPDX-License-Identifier: Apache-2.0"
-COMMENT = {".cc": "// ", ".h": "// ", ".ts": "// ", ".tsx": "// ", ".py": "# ", ".sh": "# ", ".cmake": "# "}
+COMMENT = {".cc": "// ", ".h": "// ", ".ts": "// ", ".tsx": "// ", ".py": "# ", ".sh": "# ", ".cmake": "# ",
+           ".yml": "# ", ".yaml": "# "}
 NAMES = {"CMakeLists.txt": "# ", "dev": "# ", "run": "# "}
 
 

@@ -29,6 +29,14 @@ inline std::unique_ptr<models::Model> small_model(models::TransformerKind kind, 
   return model;
 }
 
+// How far sums of log-probabilities of small_model may lie apart that were added up in another order: a whole sequence
+// and its single steps, other batches, f32 and f64. Some twenty sums follow each other behind a logit, of numbers below
+// 4, and each rounds once in f32; a log-probability is the difference of two such numbers.
+inline double rounding(size_t tokens) {
+  constexpr double kUnit = 0x1p-24, kSums = 20, kLargest = 4;
+  return 2 * kSums * kLargest * kUnit * static_cast<double>(tokens);
+}
+
 // The same model in double.
 inline std::unique_ptr<models::Model> in_double(const models::Model& model) {
   auto other = models::make_model(model.options(), 0, DType::f64);

@@ -16,6 +16,7 @@ TEST(Preset, EachMakesAModelForItsTask) {
   Workspace workspace;
   nn::Pass pass{{parallel, workspace}};
   const Tensor ids = Tensor::of({1, 3}, std::vector<int32_t>{4, 5, 6});
+  ASSERT_FALSE(presets().empty());
   for (const Preset& preset : presets()) {
     SCOPED_TRACE(preset.name);
     const auto model = make_unfilled_model(model_options(preset, {.source = 11, .tags = 7}));

@@ -8,36 +8,13 @@
 #include <unordered_set>
 
 #include "heed/base/file.h"
+#include "heed/text/sentencepiece_file.h"
 #include "heed/text/tokenizer_text.h"
 
 namespace heed::text {
 namespace {
 
 namespace sp = sentencepiece;
-
-// What stands behind the model: field 200 (kind), 201 (lowercase), both of one byte, and 202 (hash), of eight.
-constexpr size_t kFieldBytes = 3, kHashBytes = 8, kTailBytes = 2 * kFieldBytes + 2 + kHashBytes;
-constexpr std::string_view kKindField = "\xC0\x0C", kLowercaseField = "\xC8\x0C", kHashField = "\xD1\x0C";
-
-// FNV-1a.
-uint64_t hash_of(std::string_view bytes) {
-  uint64_t hash = 0xCBF29CE484222325u;
-  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3u;
-  return hash;
-}
-
-std::string bytes_of(uint64_t number) {
-  std::string bytes;
-  for (int shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(number >> shift & 0xFF);
-  return bytes;
-}
-
-std::string with_tail(std::string model, TokenizerKind kind, bool lowercase) {
-  model += std::string(kKindField) + static_cast<char>(kind);
-  model += std::string(kLowercaseField) + static_cast<char>(lowercase);
-  model += kHashField;
-  return model + bytes_of(hash_of(model));
-}
 
 void replace_all(std::string& text, std::string_view from, char to) {
   for (size_t at = 0; (at = text.find(from, at)) != text.npos; ++at) text.replace(at, from.size(), 1, to);
@@ -61,21 +38,19 @@ std::string message_of(const sp::util::Status& status) {
 
 class SentencePiece final : public Tokenizer {
  public:
-  // A file as with_tail() makes it.
-  SentencePiece(std::string file, const std::string& name) : file_(std::move(file)) {
-    const std::string_view tail = std::string_view(file_).substr(file_.size() - kTailBytes);
-    kind_ = static_cast<TokenizerKind>(tail[kKindField.size()]);
-    lowercase_ = tail[kFieldBytes + kLowercaseField.size()] != 0;
+  // A file that has been found sound.
+  SentencePiece(std::string file, const SentencePieceTail& tail, const std::string& name)
+      : file_(std::move(file)), tail_(tail) {
     const sp::util::Status status = processor_.LoadFromSerializedProto(file_);
     if (!status.ok()) throw Error(name + ": SentencePiece cannot read it: " + message_of(status));
   }
 
-  TokenizerKind kind() const override { return kind_; }
+  TokenizerKind kind() const override { return tail_.kind; }
   int64_t size() const override { return processor_.GetPieceSize(); }
 
   std::vector<int32_t> encode(std::string_view text) const override {
     std::vector<int32_t> ids;
-    const sp::util::Status status = processor_.Encode(without_blocks(text, lowercase_), &ids);
+    const sp::util::Status status = processor_.Encode(without_blocks(text, tail_.lowercase), &ids);
     if (!status.ok()) throw Error("tokenizer: SentencePiece cannot encode the text: " + message_of(status));
     return ids;
   }
@@ -93,7 +68,7 @@ class SentencePiece final : public Tokenizer {
     std::vector<std::string> pieces;
     const std::string written = without_blocks(text, false);
     const sp::util::Status status =
-        processor_.Encode(lowercase_ ? to_lower(std::string_view(written)) : written, &pieces);
+        processor_.Encode(tail_.lowercase ? to_lower(std::string_view(written)) : written, &pieces);
     if (!status.ok()) throw Error("tokenizer: SentencePiece cannot encode the text: " + message_of(status));
     // A piece has as many characters as the text has there: its spelling is taken from the text.
     size_t at = 0;
@@ -118,8 +93,7 @@ class SentencePiece final : public Tokenizer {
 
  private:
   std::string file_;
-  TokenizerKind kind_ = TokenizerKind::unigram;
-  bool lowercase_ = false;
+  SentencePieceTail tail_;
   sp::SentencePieceProcessor processor_;
 };
 
@@ -192,16 +166,14 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string> line
     throw Error("tokenizer: vocabulary is " + std::to_string(options.vocabulary) +
                 ", and SentencePiece says: " + message_of(status));
   }
-  const TokenizerKind kind = options.kind == TokenizerKind::bpe ? TokenizerKind::bpe : TokenizerKind::unigram;
-  return std::make_unique<SentencePiece>(with_tail(std::move(model), kind, options.lowercase), "tokenizer");
+  const SentencePieceTail tail{.kind = options.kind == TokenizerKind::bpe ? TokenizerKind::bpe : TokenizerKind::unigram,
+                               .lowercase = options.lowercase};
+  return std::make_unique<SentencePiece>(with_tail(std::move(model), tail), tail, "tokenizer");
 }
 
 std::unique_ptr<Tokenizer> parse_sentencepiece(std::string file, const std::string& name) {
-  const size_t hashed = file.size() - kHashBytes;
-  if (file.size() < kTailBytes || file.substr(hashed) != bytes_of(hash_of(std::string_view(file).substr(0, hashed)))) {
-    throw Error(name + ": is no tokenizer that heed has written, or it is cut short or damaged");
-  }
-  return std::make_unique<SentencePiece>(std::move(file), name);
+  const SentencePieceTail tail = check_sentencepiece_file(file, name);
+  return std::make_unique<SentencePiece>(std::move(file), tail, name);
 }
 
 }  // namespace heed::text

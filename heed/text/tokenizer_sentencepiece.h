@@ -2,10 +2,8 @@
 #pragma once
 // Subwords that SentencePiece learns: unigram and BPE. Not for users of tokenizer.h.
 //
-// The file is SentencePiece's own model, and its tools can read it; what it does not know stands behind it in three
-// fields of the numbers that protobuf leaves to others: kind, lowercase, and a hash of all bytes before it. The hash
-// keeps damaged files away from SentencePiece, which would abort on some of them. Text is not normalised (no NFKC), so
-// that it comes back as it was; a block in it becomes a space.
+// The file is that of sentencepiece_file.h. Text is not normalised (no NFKC), so that it comes back as it was; a block
+// in it becomes a space.
 #include <memory>
 #include <span>
 #include <string>

@@ -124,11 +124,12 @@ TEST_F(SetupTest, GoesOnFromAnotherModel) {
   for (const char* name : {"/tokenizer", "/target_tokenizer", "/config.json"}) {
     EXPECT_EQ(read(files.out("second") + name), read(files.out("first") + name)) << name;
   }
-  // With next to no rate the parameters stay where they were.
+  // With next to no rate the parameters stay where they were: the first step of AdamW moves each by the rate.
   const auto before = folder::open_model(files.out("first")), after = folder::open_model(files.out("second"));
   const Tensor &a = before->parameters().values(), &b = after->parameters().values();
   ASSERT_EQ(a.shape(), b.shape());
-  for (int64_t i = 0; i < a.shape(0); ++i) ASSERT_NEAR(a.data<float>()[i], b.data<float>()[i], 1e-6) << i;
+  for (int64_t i = 0; i < a.shape(0); ++i)
+    ASSERT_NEAR(a.data<float>()[i], b.data<float>()[i], 2 * next.train.rate) << i;
   EXPECT_EQ(resume(files.out("second"), with_steps(files.out("second"), 3), listener, parallel).steps, 3);
 
   next.dropout = 0.3;

@@ -22,9 +22,9 @@ TEST(LearningRate, RisesThenFalls) {
   EXPECT_DOUBLE_EQ(learning_rate(o, 1000, 100), 0.5);
   o.schedule = Schedule::cosine;
   EXPECT_DOUBLE_EQ(learning_rate(o, 10, 110), 0.5);
-  EXPECT_NEAR(learning_rate(o, 60, 110), 0.5 * 0.55, 1e-12) << "half way from 1 to a tenth";
-  EXPECT_NEAR(learning_rate(o, 110, 110), 0.05, 1e-12);
-  EXPECT_NEAR(learning_rate(o, 500, 110), 0.05, 1e-12) << "and stays there";
+  EXPECT_DOUBLE_EQ(learning_rate(o, 60, 110), 0.5 * 0.55) << "half way from 1 to a tenth";
+  EXPECT_DOUBLE_EQ(learning_rate(o, 110, 110), 0.05);
+  EXPECT_DOUBLE_EQ(learning_rate(o, 500, 110), 0.05) << "and stays there";
   o.warmup = 0;
   EXPECT_DOUBLE_EQ(learning_rate(o, 1, 1), 0.5) << "no warm-up";
 }

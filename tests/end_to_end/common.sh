@@ -18,6 +18,8 @@ says() {
   output=$("$@" 2>&1) || fail "$* gave exit code $?: $output"
   grep -qP -- "$expected" <<<"$output" || fail "$* said '$output', expected '$expected'"
 }
+# has_words <file>: it is worth comparing with.
+has_words() { grep -q '[[:alpha:]]' "$1" || fail "$1 has no words: $(head -c 200 "$1")"; }
 # refuses <code> <regex> <command...>: it fails with one line on standard error that has the expression.
 refuses() {
   local wanted=$1 expected=$2 code=0

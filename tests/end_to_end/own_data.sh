@@ -13,6 +13,7 @@ says 'all steps done after 12 steps' "$heed" train --data pairs/train.tsv --dev 
 says 'unigram' "$heed" info model
 cut -f1 pairs/test.tsv >source.txt
 "$heed" translate --model model --threads 1 source.txt >greedy.txt
+has_words source.txt && has_words greedy.txt
 ! grep -q '<unk>' greedy.txt || fail "the usual tokenizer gave <unk>"
 
 # Two files, packed or not, and standard input, give what the TSV file gives.

@@ -76,6 +76,7 @@ done
 
 # A disk that is full, with room for none, some or most of what is to be saved: the folder stays as it was.
 "$heed" translate --model both1 --threads 1 source.txt >expected
+has_words expected
 if mkdir disk && mount -t tmpfs -o size=64m tmpfs disk 2>/dev/null; then
   mounted=$folder/disk
   cp -r both1 disk/model

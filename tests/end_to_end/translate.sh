@@ -18,6 +18,7 @@ says '"step":10,"loss"' cat model/log.jsonl
 cut -f1 corpus/test.tsv >source.txt
 "$heed" translate --model model --threads 1 source.txt >greedy.txt
 [[ $(wc -l <greedy.txt) == $(wc -l <source.txt) ]] || fail "translate gave another number of lines"
+has_words source.txt && has_words greedy.txt
 printf 'The cat sleeps.\n\nThe dog sleeps.' | "$heed" translate --model model --threads 1 >three.txt
 [[ $(wc -l <three.txt) == 3 && -z $(sed -n 2p three.txt) ]] || fail "an empty line did not stay empty: $(cat three.txt)"
 says '^-\d+\.\d+\t.*\t(\d+-\d+ ?)+$' "$heed" translate --model model --threads 1 --beam 3 --scores --align source.txt
