@@ -4,6 +4,7 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -17,6 +18,7 @@ namespace sp = sentencepiece;
 
 // What stands behind the model: field 200 (kind), 201 (lowercase), both of one byte, and 202 (hash), of eight.
 constexpr size_t kFieldBytes = 3, kHashBytes = 8, kTailBytes = 2 * kFieldBytes + 2 + kHashBytes;
+constexpr const char* kSpecialPieces[] = {"<pad>", "<s>", "</s>", "<unk>"};  // where a model has none of its own
 constexpr std::string_view kKindField = "\xC0\x0C", kLowercaseField = "\xC8\x0C", kHashField = "\xD1\x0C";
 
 // FNV-1a.
@@ -59,6 +61,15 @@ std::string message_of(const sp::util::Status& status) {
   return end + 2 < text.size() ? text.substr(end + 2) : text.substr(begin + 1, end - begin - 1);
 }
 
+// A byte that stands for itself, as models with byte fallback have them: "<0xE2>".
+char byte_of(const std::string& piece) { return static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16)); }
+
+// Bytes that a model has put together need not be text: U+FFFD stands for those that are none.
+std::string valid_utf8(std::string text) {
+  for (size_t bad; (bad = find_invalid_utf8(text)) != text.npos;) text.replace(bad, 1, "\uFFFD");
+  return text;
+}
+
 class SentencePiece final : public Tokenizer {
  public:
   // A file as with_tail() makes it.
@@ -68,25 +79,30 @@ class SentencePiece final : public Tokenizer {
     lowercase_ = tail[kFieldBytes + kLowercaseField.size()] != 0;
     const sp::util::Status status = processor_.LoadFromSerializedProto(file_);
     if (!status.ok()) throw Error(name + ": SentencePiece cannot read it: " + message_of(status));
+    number_pieces(name);
   }
 
   TokenizerKind kind() const override { return kind_; }
-  int64_t size() const override { return processor_.GetPieceSize(); }
+  int64_t size() const override { return std::ssize(theirs_); }
 
   std::vector<int32_t> encode(std::string_view text) const override {
     std::vector<int32_t> ids;
     const sp::util::Status status = processor_.Encode(without_blocks(text, lowercase_), &ids);
     if (!status.ok()) throw Error("tokenizer: SentencePiece cannot encode the text: " + message_of(status));
+    for (int32_t& id : ids) id = ours_[static_cast<size_t>(id)];
     return ids;
   }
 
   std::string decode(std::span<const int32_t> ids) const override {
     std::string text;
     for (const int32_t id : ids) {
-      if (id < 0 || id >= kUnknown) text += piece(id);
+      check_id(id, size());
+      if (id < kUnknown) continue;
+      const int32_t theirs = theirs_[static_cast<size_t>(id)];
+      text += theirs >= 0 && processor_.IsByte(theirs) ? std::string(1, byte_of(piece(id))) : piece(id);
     }
     replace_all(text, kBlock, ' ');
-    return squeeze_spaces(text);
+    return squeeze_spaces(valid_utf8(std::move(text)));
   }
 
   std::vector<std::string> surface(std::string_view text) const override {
@@ -111,16 +127,33 @@ class SentencePiece final : public Tokenizer {
 
   std::string piece(int32_t id) const override {
     check_id(id, size());
-    return processor_.IdToPiece(id);
+    const int32_t theirs = theirs_[static_cast<size_t>(id)];
+    return theirs < 0 ? kSpecialPieces[static_cast<size_t>(id)] : processor_.IdToPiece(theirs);
   }
 
   void save(const std::string& path) const override { write_file_atomically(path, std::as_bytes(std::span(file_))); }
 
  private:
+  // Ids 0 to 3 first, then the others in their order.
+  void number_pieces(const std::string& name) {
+    theirs_ = {processor_.pad_id(), processor_.bos_id(), processor_.eos_id(), processor_.unk_id()};
+    if (theirs_[kUnknown] < 0) throw Error(name + ": has no piece for the unknown, expected one");
+    ours_.assign(static_cast<size_t>(processor_.GetPieceSize()), -1);
+    for (size_t id = 0; id < theirs_.size(); ++id) {
+      if (theirs_[id] >= 0) ours_[static_cast<size_t>(theirs_[id])] = static_cast<int32_t>(id);
+    }
+    for (size_t id = 0; id < ours_.size(); ++id) {
+      if (ours_[id] >= 0) continue;
+      ours_[id] = static_cast<int32_t>(theirs_.size());
+      theirs_.push_back(static_cast<int32_t>(id));
+    }
+  }
+
   std::string file_;
   TokenizerKind kind_ = TokenizerKind::unigram;
   bool lowercase_ = false;
   sp::SentencePieceProcessor processor_;
+  std::vector<int32_t> ours_, theirs_;  // ids: heed's by SentencePiece's, and back; -1: it has none
 };
 
 class LineIterator final : public sp::SentenceIterator {
@@ -160,6 +193,69 @@ std::vector<std::string> lines_to_learn(std::span<const std::string> lines, bool
   }
   if (result.empty()) throw Error("tokenizer: the text has only characters that SentencePiece keeps for itself");
   return result;
+}
+
+// A protobuf message, field by field.
+class Fields {
+ public:
+  explicit Fields(std::string_view message) : left_(message) {}
+  // Goes to the next field; false at the end, and where it is no message.
+  bool next() {
+    uint64_t key = 0, size = 0;
+    if (left_.empty() || !number(key)) return false;
+    field = key >> 3, value = 0, bytes = {};
+    switch (key & 7) {
+      case 0:
+        return number(value);
+      case 1:
+        return take(8);
+      case 2:
+        return number(size) && take(size);
+      case 5:
+        return take(4);
+      default:
+        return false;
+    }
+  }
+  bool whole() const { return left_.empty(); }
+  uint64_t field = 0, value = 0;  // a number's value
+  std::string_view bytes;         // what any other field holds
+
+ private:
+  bool number(uint64_t& result) {
+    result = 0;
+    for (int shift = 0; shift < 64 && !left_.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(left_.front());
+      left_.remove_prefix(1);
+      result |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      if (byte < 0x80) return true;
+    }
+    return false;
+  }
+  bool take(uint64_t size) {
+    if (size > left_.size()) return false;
+    bytes = left_.substr(0, size);
+    left_.remove_prefix(size);
+    return true;
+  }
+  std::string_view left_;
+};
+
+// By field 3 (model_type) of field 2 (trainer_spec); nothing where the file is no such model, or one of another kind.
+std::optional<TokenizerKind> kind_of_model(std::string_view file) {
+  constexpr uint64_t kPieces = 1, kTrainer = 2, kModelType = 3, kUnigram = 1, kBpe = 2;
+  uint64_t type = kUnigram;  // protobuf leaves out what is the default
+  bool has_pieces = false;
+  Fields model(file);
+  while (model.next()) {
+    has_pieces |= model.field == kPieces;
+    if (model.field != kTrainer) continue;
+    for (Fields trainer(model.bytes); trainer.next();) {
+      if (trainer.field == kModelType) type = trainer.value;
+    }
+  }
+  if (!model.whole() || !has_pieces || (type != kUnigram && type != kBpe)) return std::nullopt;
+  return type == kBpe ? TokenizerKind::bpe : TokenizerKind::unigram;
 }
 
 }  // namespace
@@ -202,6 +298,16 @@ std::unique_ptr<Tokenizer> parse_sentencepiece(std::string file, const std::stri
     throw Error(name + ": is no tokenizer that heed has written, or it is cut short or damaged");
   }
   return std::make_unique<SentencePiece>(std::move(file), name);
+}
+
+std::unique_ptr<Tokenizer> import_sentencepiece(std::string file, const std::string& name, bool lowercase) {
+  const size_t hashed = file.size() < kTailBytes ? 0 : file.size() - kHashBytes;
+  if (hashed > 0 && file.substr(hashed) == bytes_of(hash_of(std::string_view(file).substr(0, hashed)))) {
+    return parse_sentencepiece(std::move(file), name);
+  }
+  const std::optional<TokenizerKind> kind = kind_of_model(file);
+  if (!kind) throw Error(name + ": is no tokenizer, expected one of heed's or a unigram or BPE model of SentencePiece");
+  return std::make_unique<SentencePiece>(with_tail(std::move(file), *kind, lowercase), name);
 }
 
 }  // namespace heed::text

@@ -5,7 +5,8 @@
 // The file is SentencePiece's own model, and its tools can read it; what it does not know stands behind it in three
 // fields of the numbers that protobuf leaves to others: kind, lowercase, and a hash of all bytes before it. The hash
 // keeps damaged files away from SentencePiece, which would abort on some of them. Text is not normalised (no NFKC), so
-// that it comes back as it was; a block in it becomes a space.
+// that it comes back as it was; a block in it becomes a space. Models of others may normalise, and number their pieces
+// in another way: here ids 0 to 3 are what they are in all tokenizers, and the other pieces follow in their order.
 #include <memory>
 #include <span>
 #include <string>
@@ -18,5 +19,7 @@ namespace heed::text {
 std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string> lines, const TokenizerOptions&);
 // `name` is what messages call the file.
 std::unique_ptr<Tokenizer> parse_sentencepiece(std::string file, const std::string& name);
+// The same, and also a model that heed has not written.
+std::unique_ptr<Tokenizer> import_sentencepiece(std::string file, const std::string& name, bool lowercase);
 
 }  // namespace heed::text
