@@ -106,9 +106,10 @@ assert written.count("\n") < 12, written  # what was said at the beginning and t
 END
 
 # Minutes in place of steps: the schedule follows the time, and the last line has BLEU where that decides.
-"$heed" "${train[@]}" --out timed --minutes 0.05 --warmup 400 --stop-on bleu 2>err || fail "$(cat err)"
-says '^planned for 0.05 minutes: \d+ steps, of which \d+ are warm-up$' cat err
-says '^(all steps done|out of time) after \d+ steps?, 0:0\d: dev loss \S+, token accuracy \S+ %, BLEU \d+\.\d\d at step \d+$' cat err
+"$heed" train --data corpus/train.tsv --dev corpus/dev.tsv --threads 1 --batch-tokens 512 --out timed --minutes 0.1 --stop-on bleu 2>err ||
+  fail "$(cat err)"
+says '^planned for 0.1 minutes: \d+ steps, of which \d+ are warm-up$' cat err
+says '^(all steps done|out of time) after \d+ steps?, \d+:\d\d: dev loss \S+, token accuracy \S+ %, BLEU \d+\.\d\d at step \d+$' cat err
 grep -q 'Highest BLEU' timed/curve.html || fail "the curve has no BLEU"
 says '"steps": 0' grep '"steps"' timed/train.json
 
