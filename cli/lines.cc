@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "cli/output.h"
@@ -33,6 +34,12 @@ std::string error_of(const std::string& line, const std::string& place, const Li
     return place + ": " + error.what();
   }
   return "";
+}
+
+// What many try first: the text itself in place of a file's name.
+void check_is_no_sentence(const std::string& file) {
+  if (file.find(' ') == file.npos || std::filesystem::exists(file)) return;
+  throw Error(file + ": cannot open: No such file or directory; text itself comes from standard input");
 }
 
 // Lines of all files, worked on chunk by chunk.
@@ -116,7 +123,10 @@ void for_each_line(const LineInput& input, const LineWork& work) {
     if (isatty(STDIN_FILENO) != 0) fmt::print(stderr, "heed: reads lines from the terminal, Ctrl-D ends\n");
     loop.read("-");
   }
-  for (const std::string& file : input.files) loop.read(file);
+  for (const std::string& file : input.files) {
+    check_is_no_sentence(file);
+    loop.read(file);
+  }
   loop.report();
 }
 

@@ -101,6 +101,13 @@ void ModelFlags::apply(train::RunOptions& options, const std::vector<std::string
     throw UsageError("heed: " + wrong.front() + " came with --init, expected none: model and tokenizers are those of " +
                      options.init);
   }
+  if (!options.tokenizer_model.empty() && !resumed) {
+    for (const char* flag : {"--tokenizer", "--vocabulary"}) {
+      if (!came(flag)) continue;
+      throw UsageError("heed: " + std::string(flag) + " came with --tokenizer-model, expected none: it is that of " +
+                       options.tokenizer_model);
+    }
+  }
   if (own.empty()) return;
   if (!config_.empty() && came("--preset")) throw UsageError("heed: --config and --preset came, expected one of them");
   models::ModelOptions model;

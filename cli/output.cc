@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 namespace heed::cli {
 namespace {
@@ -28,11 +29,15 @@ void flush_output() {
   if (std::fflush(stdout) != 0) fail();
 }
 
-std::string cut_to_terminal(std::string text, size_t room) {
+size_t terminal_room() {
   struct winsize size {};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return text;
-  const size_t taken = room + 1;  // a line that fills the last column wraps in some terminals
-  text.resize(std::min(text.size(), size.ws_col > taken ? size.ws_col - taken : size_t{0}));
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::numeric_limits<size_t>::max();
+  return size.ws_col - size_t{1};  // a line that fills the last column wraps in some terminals
+}
+
+std::string cut_to_terminal(std::string text, size_t room) {
+  const size_t columns = terminal_room();
+  text.resize(std::min(text.size(), columns > room ? columns - room : size_t{0}));
   return text;
 }
 

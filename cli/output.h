@@ -19,6 +19,8 @@ struct OutputClosed : Error {
 void write_output(const std::string& text);
 void flush_output();
 
+// Columns that a line may fill of the terminal that standard error is; as many as one likes where it is none.
+size_t terminal_room();
 // What fits into one line of the terminal that standard error is, with `room` columns left for more: a longer one would
 // wrap, and could not be replaced. Bytes count as columns, so it is for text of ours.
 std::string cut_to_terminal(std::string text, size_t room = 0);

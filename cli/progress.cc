@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "cli/output.h"
+
 namespace heed::cli {
 namespace {
 
@@ -26,7 +28,7 @@ void Progress::show(int64_t done) {
   const std::string text =
       fmt::format("{}{} {}, {:.0f}/s", done, all_ > 0 ? fmt::format(" of {}", all_) : "", what_, rate);
   if (terminal_) {
-    fmt::print(stderr, "\r\x1b[K{}", text);
+    fmt::print(stderr, "\r\x1b[K{}", cut_to_terminal(text));
     dirty_ = true;
   } else {
     fmt::print(stderr, "{}\n", text);

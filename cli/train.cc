@@ -19,6 +19,7 @@
 #include "cli/interrupts.h"
 #include "cli/model_flags.h"
 #include "cli/output.h"
+#include "heed/base/count.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
 #include "heed/models/presets.h"
@@ -33,10 +34,11 @@ constexpr const char* kHelp =
 The folder holds the best model by dev loss (config.json, model.safetensors, tokenizer), a checkpoint to go on from,
 log.jsonl, its picture curve.html, and a README.md. With --stop-on bleu the best is the one whose greedy translations of
 the dev set are; --patience stops when nothing gets better; --average N tries, at the end, the mean of the last N
-evaluated models, and keeps it if it is better than any one. Ctrl-C saves and stops (exit code 130; a second one ends at
-once), as do SIGTERM, SIGHUP and a closed pipe; --resume DIR goes on to the same bits as a run that was never stopped, and takes
-a new rate, schedule, number of steps and the like, but no other data or model. A language model reads one column; a tagger's target is a tag for each word of the
-source, with spaces between. Example:
+evaluated models, and keeps it if it is better than any one. --minutes does as many steps as fit: they are estimated once,
+from the first ones, and the schedule follows. Ctrl-C saves and stops (exit code 130; a second one ends at once), as do
+SIGTERM, SIGHUP and a closed pipe; --resume DIR goes on to the same bits as a run that was never stopped, and takes a new
+rate, schedule, number of steps and the like, but no other data or model. A language model reads one column; a tagger's
+target is a tag for each word of the source, with spaces between. Example:
 
   heed corpus --pairs 40000 --seed 1 --split corpus
   heed train --data corpus/train.tsv --dev corpus/dev.tsv --preset transformer-tiny --out model --minutes 4)";
@@ -45,6 +47,11 @@ std::string clock_text(double seconds) {
   const auto whole = static_cast<int64_t>(std::llround(seconds));
   return whole >= 3600 ? fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
                        : fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+// Where it was measured.
+std::string bleu_text(const char* before, const train::Evaluation& e) {
+  return e.bleu >= 0 ? fmt::format("{}BLEU {:.2f}", before, e.bleu) : "";
 }
 
 // A bar on a terminal, a line now and then elsewhere, or JSON lines. Never throws once there is something to save: what
@@ -96,8 +103,7 @@ class Reporter final : public train::Listener {
       const std::string what =
           e.averaged > 0 ? fmt::format("mean of the last {}", e.averaged) : fmt::format("step {}", p.step.step);
       print_line(fmt::format("{}  dev loss {:.4f}  token accuracy {:.2f} %{}{}", what, e.loss, 100 * e.accuracy,
-                             e.bleu >= 0 ? fmt::format("  BLEU {:.2f}", e.bleu) : "",
-                             best ? "  (best so far, saved)" : ""));
+                             bleu_text("  ", e), best ? "  (best so far, saved)" : ""));
     }
   }
 
@@ -116,9 +122,12 @@ class Reporter final : public train::Listener {
 
  private:
   void show_bar(double done, const std::string& report) {
-    constexpr int kWidth = 24;
-    const int filled = static_cast<int>(std::min(1.0, done) * kWidth);
-    const std::string bar = fmt::format("[{:#<{}}{:.<{}}] {}", "", filled, "", kWidth - filled, report);
+    constexpr size_t kWidest = 24, kNarrowest = 6, kAround = 3;
+    const size_t room = terminal_room(), taken = report.size() + kAround;
+    const size_t width = std::min(kWidest, room > taken ? room - taken : 0);  // the numbers come first
+    const auto filled = static_cast<size_t>(std::min(1.0, done) * static_cast<double>(width));
+    const std::string bar =
+        width < kNarrowest ? report : fmt::format("[{:#<{}}{:.<{}}] {}", "", filled, "", width - filled, report);
     put(stderr, "\r\x1b[K" + cut_to_terminal(bar));
     bar_ = true;
   }
@@ -182,14 +191,15 @@ struct Command {
  private:
   void print_end(Reporter& reporter, const train::RunResult& result) const {
     const std::string folder = resume.empty() ? out : resume;
-    const std::string best = std::isfinite(result.best.loss)
-                                 ? fmt::format("dev loss {:.4f}, token accuracy {:.2f} % at step {}", result.best.loss,
-                                               100 * result.best.accuracy, result.best_step)
-                                 : "before the first look at the dev set";
-    reporter.print_line(
-        fmt::format("{} after {} steps, {}: {}", result.why, result.steps, clock_text(result.seconds), best));
+    const std::string best =
+        std::isfinite(result.best.loss)
+            ? fmt::format("dev loss {:.4f}, token accuracy {:.2f} %{} at step {}", result.best.loss,
+                          100 * result.best.accuracy, bleu_text(", ", result.best), result.best_step)
+            : "before the first look at the dev set";
+    reporter.print_line(fmt::format("{} after {}, {}: {}", result.why, counted(result.steps, "step"),
+                                    clock_text(result.seconds), best));
     if (result.unknown.source.unknown + result.unknown.target.unknown > 0) {
-      reporter.print_line("of the dev set, " + describe(result.unknown));
+      reporter.print_line("dev set: " + describe(result.unknown));
     }
     reporter.print_line("the model is in " + folder);
     if (result.why == "stopped") reporter.print_line("heed train --resume " + folder + " goes on");

@@ -51,16 +51,19 @@ models::ModelOptions open_model_options(const std::string& folder) {
 
 namespace {
 
+// What the options say is compared with the file before memory is taken for it.
+void check_shapes(const models::ModelOptions& options, const models::ParameterFile& file, const Layout& layout) {
+  file.check(shapes_of(options, layout), {.expected_by = layout.config()});
+}
+
 std::unique_ptr<models::Model> loaded(const std::string& folder, const ParameterStoreOptions& store) {
   const Layout layout(folder);
   const models::ModelOptions options = open_model_options(folder);
   const models::ParameterFile file(layout.parameters());
-  const models::LoadOptions loading{.expected_by = layout.config()};
-  // What the options say is compared with the file before memory is taken for it.
-  file.check(shapes_of(options, layout), loading);
+  check_shapes(options, file, layout);
   try {
     std::unique_ptr<models::Model> model = models::make_unfilled_model(options, store);
-    file.load(model->parameters(), loading);
+    file.load(model->parameters(), {.expected_by = layout.config()});
     return model;
   } catch (const std::bad_alloc&) {
     throw Error(layout.parameters() + ": out of memory, the model does not fit");
@@ -68,6 +71,13 @@ std::unique_ptr<models::Model> loaded(const std::string& folder, const Parameter
 }
 
 }  // namespace
+
+models::ModelOptions checked_model_options(const std::string& folder) {
+  models::ModelOptions options = open_model_options(folder);
+  const Layout layout(folder);
+  check_shapes(options, models::ParameterFile(layout.parameters()), layout);
+  return options;
+}
 
 std::unique_ptr<models::Model> open_model(const std::string& folder, DType dtype, bool gradients) {
   return loaded(folder, {.dtype = dtype, .gradients = gradients});

@@ -62,6 +62,8 @@ struct OpenOptions {
 HEED_API data::TextModel open(const std::string& folder, const OpenOptions& = {});
 // What config.json says.
 HEED_API models::ModelOptions open_model_options(const std::string& folder);
+// The same after it was compared with the shapes in model.safetensors: to be asked before memory is taken for a model.
+HEED_API models::ModelOptions checked_model_options(const std::string& folder);
 // The model alone. With gradients it can be trained on.
 HEED_API std::unique_ptr<models::Model> open_model(const std::string& folder, DType = DType::f32,
                                                    bool gradients = false);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heed/text/sentencepiece_file.h"
 
-#include <array>
 #include <bit>
 #include <cmath>
 #include <unordered_set>
@@ -94,19 +93,21 @@ class Message {
 };
 
 // The types of pieces, as SentencePiece counts them.
-enum class PieceType : uint8_t { normal = 1, unknown = 2, control = 3 };
+enum class PieceType : uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
 
-struct SpecialPiece {
+struct Piece {
   std::string_view text;
   PieceType type;
 };
-constexpr std::array<SpecialPiece, 4> kSpecialPieces = {{{"<pad>", PieceType::control},
-                                                         {"<s>", PieceType::control},
-                                                         {"</s>", PieceType::control},
-                                                         {"<unk>", PieceType::unknown}}};
 
-// Piece `id`, its text: field 1 text, 2 score, 3 type.
-std::string_view check_piece(std::string_view bytes, size_t id, const std::string& name) {
+bool is_byte_piece(std::string_view text) {  // "<0xE2>"
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  return text.size() == 6 && text.starts_with("<0x") && text.ends_with('>') &&
+         text.substr(3, 2).find_first_not_of(kDigits) == text.npos;
+}
+
+// Piece `id`: field 1 text, 2 score, 3 type.
+Piece check_piece(std::string_view bytes, size_t id, const std::string& name) {
   const std::string place = name + ": piece " + std::to_string(id);
   Message message(bytes, place);
   std::string_view text;
@@ -130,60 +131,100 @@ std::string_view check_piece(std::string_view bytes, size_t id, const std::strin
   check_utf8(text, place);
   if (text.find('\0') != text.npos) message.fail("has a zero byte");
   if (!std::isfinite(score)) message.fail("has a score that is not finite");
-  const bool special = id < kSpecialPieces.size();
-  if (special && text != kSpecialPieces[id].text) message.fail("is not " + std::string(kSpecialPieces[id].text));
-  const auto expected = static_cast<uint64_t>(special ? kSpecialPieces[id].type : PieceType::normal);
-  if (type != expected) message.fail("has type " + std::to_string(type) + ", expected " + std::to_string(expected));
-  return text;
+  if (type < static_cast<uint64_t>(PieceType::normal) || type > static_cast<uint64_t>(PieceType::byte)) {
+    message.fail("has type " + std::to_string(type) + ", expected 1 to 6");
+  }
+  const auto known = static_cast<PieceType>(type);
+  if (known == PieceType::byte && !is_byte_piece(text)) message.fail("is a byte, expected one such as <0xE2>");
+  return {text, known};
 }
 
-// How the model was trained: field 3 is its type, which decides how it is read.
-void check_training(std::string_view bytes, TokenizerKind kind, const std::string& name) {
+constexpr uint64_t kUnigram = 1, kBpe = 2;  // as SentencePiece counts kinds of models
+
+// Field 3 of how a model was trained, which decides how it is read.
+uint64_t model_type(std::string_view bytes, const std::string& name) {
   const std::string place = name + ": training options";
-  constexpr uint64_t kUnigram = 1, kBpe = 2;
   Message message(bytes, place);
-  uint64_t type = kUnigram;
+  uint64_t type = kUnigram;  // protobuf leaves out what is the default
   for (Field field; message.next(field);) {
     if (field.number != 3) continue;
     message.expect(field, Field::Form::varint);
     type = field.value;
   }
-  const uint64_t expected = kind == TokenizerKind::bpe ? kBpe : kUnigram;
-  if (type != expected)
-    message.fail("model type is " + std::to_string(type) + ", expected " + std::to_string(expected));
+  return type;
 }
 
-// heed's models leave text as it is. Field 2 would be a table that SentencePiece follows without looking.
+void check_training(std::string_view bytes, TokenizerKind kind, const std::string& name) {
+  const uint64_t type = model_type(bytes, name), expected = kind == TokenizerKind::bpe ? kBpe : kUnigram;
+  if (type == expected) return;
+  throw Error(name + ": training options: model type is " + std::to_string(type) + ", expected " +
+              std::to_string(expected));
+}
+
+// A table of what characters become: the number of bytes of a double array (Darts-clone), the array, and the strings
+// that its values point into. SentencePiece follows both without looking, so all that can be reached is checked: from
+// unit p, on a byte, a search goes to unit (p ^ offset) ^ byte, and takes the value of unit p ^ offset.
+void check_table(std::string_view table, const Message& message) {
+  constexpr size_t kCount = 4, kUnit = 4;
+  const auto number_at = [&](size_t place) {
+    uint32_t number = 0;
+    for (size_t i = 0; i < kUnit; ++i) {
+      number |= uint32_t{static_cast<unsigned char>(table[place + i])} << 8 * i;
+    }
+    return number;
+  };
+  const auto broken = [&] { message.fail("has a table that leads outside of itself"); };
+  if (table.size() < kCount || number_at(0) % kUnit != 0 || number_at(0) >= table.size() - kCount) broken();
+  const size_t units = number_at(0) / kUnit;
+  const std::string_view strings = table.substr(kCount + units * kUnit);
+  if (units == 0 || strings.back() != '\0') broken();
+  for (size_t p = 0; p < units; ++p) {
+    const uint32_t unit = number_at(kCount + p * kUnit);
+    constexpr uint32_t kIsValue = uint32_t{1} << 31, kHasLeaf = 1 << 8, kWide = 1 << 9;
+    if (unit & kIsValue) continue;  // no byte leads on from it
+    const size_t next = p ^ static_cast<size_t>(unit >> 10) << ((unit & kWide) >> 6);
+    if ((next | 0xFF) >= units) broken();
+    if (unit & kHasLeaf && (number_at(kCount + next * kUnit) & ~kIsValue) >= strings.size()) broken();
+  }
+}
+
+// Field 2 is the table; heed's own models have none.
 void check_normalizer(std::string_view bytes, const std::string& name) {
   const std::string place = name + ": normalizer";
   Message message(bytes, place);
   for (Field field; message.next(field);) {
-    if (field.number == 2 && !field.bytes.empty()) message.fail("has a table, expected none");
+    if (field.number != 2) continue;
+    message.expect(field, Field::Form::bytes);
+    if (!field.bytes.empty()) check_table(field.bytes, message);
   }
 }
 
+enum ModelField : uint64_t { kPieces = 1, kTraining = 2, kNormalizer = 3, kSelfTest = 4, kDenormalizer = 5 };
+
 void check_model(std::string_view model, TokenizerKind kind, const std::string& name) {
-  enum Number : uint64_t { pieces = 1, training = 2, normalizer = 3, denormalizer = 5 };
   Message message(model, name);
   std::unordered_set<std::string_view> seen;
+  int64_t unknown = 0, special = 0;
   for (Field field; message.next(field);) {
     message.expect(field, Field::Form::bytes);
-    if (field.number == pieces) {
+    if (field.number == kPieces) {
       const size_t id = seen.size();
-      if (!seen.insert(check_piece(field.bytes, id, name)).second) {
+      const Piece piece = check_piece(field.bytes, id, name);
+      if (!seen.insert(piece.text).second) {
         message.fail("piece " + std::to_string(id) + " is the same as one before it");
       }
-    } else if (field.number == training) {
+      unknown += piece.type == PieceType::unknown ? 1 : 0;
+      special += piece.type == PieceType::unknown || piece.type == PieceType::control ? 1 : 0;
+    } else if (field.number == kTraining) {
       check_training(field.bytes, kind, name);
-    } else if (field.number == normalizer || field.number == denormalizer) {
+    } else if (field.number == kNormalizer || field.number == kDenormalizer) {
       check_normalizer(field.bytes, name);
-    } else {
-      message.fail("has field " + std::to_string(field.number) + ", which heed's models have not");
+    } else if (field.number != kSelfTest) {
+      message.fail("has field " + std::to_string(field.number) + ", which models of SentencePiece have not");
     }
   }
-  if (seen.size() > kSpecialPieces.size()) return;
-  message.fail("has " + std::to_string(seen.size()) + " pieces, expected more than " +
-               std::to_string(kSpecialPieces.size()));
+  if (unknown != 1) message.fail("has " + std::to_string(unknown) + " pieces for the unknown, expected 1");
+  if (std::ssize(seen) == special) message.fail("has no pieces for text");
 }
 
 }  // namespace
@@ -200,9 +241,29 @@ std::string with_hash(std::string bytes) {
   return std::move(bytes) + bytes_of(hash);
 }
 
+bool has_tail(std::string_view file) {
+  return file.size() >= kTailBytes && file == with_hash(std::string(file.substr(0, file.size() - kHashBytes)));
+}
+
+TokenizerKind kind_of_sentencepiece(std::string_view model, const std::string& name) {
+  bool has_pieces = false;
+  uint64_t type = kUnigram;
+  try {
+    Message message(model, name);
+    for (Field field; message.next(field);) {
+      has_pieces |= field.number == kPieces;
+      if (field.number == kTraining) type = model_type(field.bytes, name);
+    }
+  } catch (const Error&) {  // no message at all
+    has_pieces = false;
+  }
+  if (has_pieces && type == kUnigram) return TokenizerKind::unigram;
+  if (has_pieces && type == kBpe) return TokenizerKind::bpe;
+  throw Error(name + ": is no tokenizer, expected one of heed's or a unigram or BPE model of SentencePiece");
+}
+
 SentencePieceTail check_sentencepiece_file(std::string_view file, const std::string& name) {
-  const size_t hashed = file.size() - kHashBytes;
-  if (file.size() < kTailBytes || file != with_hash(std::string(file.substr(0, hashed)))) {
+  if (!has_tail(file)) {
     throw Error(name + ": is no tokenizer that heed has written, or it is cut short or damaged");
   }
   const std::string_view model = file.substr(0, file.size() - kTailBytes), bytes = file.substr(model.size());

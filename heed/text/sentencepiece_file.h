@@ -24,8 +24,15 @@ std::string with_tail(std::string model, const SentencePieceTail&);
 // The last step of it: all that the hash is of, with the hash.
 std::string with_hash(std::string bytes);
 
-// The tail of a file, after all of it has been found sound: pieces that are distinct UTF-8 with finite scores, the
-// special ones first, no tables that normalise text. Throws Error; `name` is what messages call the file.
+// Whether the file ends with a tail whose hash is right.
+bool has_tail(std::string_view file);
+// Of a model as SentencePiece has written it, anybody's. Throws Error where it is no model, or one of another kind;
+// `name` is what messages call the file.
+TokenizerKind kind_of_sentencepiece(std::string_view model, const std::string& name);
+
+// The tail of a file, after all of it has been found sound: pieces that are distinct UTF-8 with finite scores, one of
+// them for the unknown, and a table that normalises text, where there is one, that leads nowhere outside of itself.
+// Throws Error.
 SentencePieceTail check_sentencepiece_file(std::string_view file, const std::string& name);
 
 }  // namespace heed::text

@@ -30,12 +30,26 @@ std::vector<std::string> Tokenizer::surface(std::string_view text) const {
   return result;
 }
 
-std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
+namespace {
+
+std::string read(const std::string& path) {
   constexpr uint64_t kLargest = uint64_t{1} << 28;
   const std::vector<std::byte> bytes = read_file(path, kLargest);
-  std::string file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
+  std::string file = read(path);
   return file.starts_with(kListTokenizer) ? parse_list_tokenizer(file, path)
                                           : parse_sentencepiece(std::move(file), path);
+}
+
+std::unique_ptr<Tokenizer> import_tokenizer(const std::string& path, bool lowercase) {
+  std::string file = read(path);
+  return file.starts_with(kListTokenizer) ? parse_list_tokenizer(file, path)
+                                          : import_sentencepiece(std::move(file), path, lowercase);
 }
 
 }  // namespace heed::text

@@ -68,5 +68,9 @@ struct TokenizerOptions {
 // the vocabulary is too small for that.
 HEED_API std::unique_ptr<Tokenizer> train_tokenizer(std::span<const std::string> lines, const TokenizerOptions&);
 HEED_API std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
+// The same, and also a SentencePiece model that somebody else has trained (unigram or BPE). Its pieces keep their
+// order, but ids 0 to 3 are what they are here; the model's own normalisation stays. What is cut short or damaged in
+// such a file is not always noticed: it has no hash.
+HEED_API std::unique_ptr<Tokenizer> import_tokenizer(const std::string& path, bool lowercase = false);
 
 }  // namespace heed::text

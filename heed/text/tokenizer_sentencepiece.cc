@@ -16,6 +16,8 @@ namespace {
 
 namespace sp = sentencepiece;
 
+constexpr const char* kSpecialPieces[] = {"<pad>", "<s>", "</s>", "<unk>"};  // where a model has none of its own
+
 void replace_all(std::string& text, std::string_view from, char to) {
   for (size_t at = 0; (at = text.find(from, at)) != text.npos; ++at) text.replace(at, from.size(), 1, to);
 }
@@ -36,6 +38,15 @@ std::string message_of(const sp::util::Status& status) {
   return end + 2 < text.size() ? text.substr(end + 2) : text.substr(begin + 1, end - begin - 1);
 }
 
+// A byte that stands for itself, as models with byte fallback have them: "<0xE2>".
+char byte_of(const std::string& piece) { return static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16)); }
+
+// Bytes that a model has put together need not be text: U+FFFD stands for those that are none.
+std::string valid_utf8(std::string text) {
+  for (size_t bad; (bad = find_invalid_utf8(text)) != text.npos;) text.replace(bad, 1, "\uFFFD");
+  return text;
+}
+
 class SentencePiece final : public Tokenizer {
  public:
   // A file that has been found sound.
@@ -43,25 +54,30 @@ class SentencePiece final : public Tokenizer {
       : file_(std::move(file)), tail_(tail) {
     const sp::util::Status status = processor_.LoadFromSerializedProto(file_);
     if (!status.ok()) throw Error(name + ": SentencePiece cannot read it: " + message_of(status));
+    number_pieces();
   }
 
   TokenizerKind kind() const override { return tail_.kind; }
-  int64_t size() const override { return processor_.GetPieceSize(); }
+  int64_t size() const override { return std::ssize(theirs_); }
 
   std::vector<int32_t> encode(std::string_view text) const override {
     std::vector<int32_t> ids;
     const sp::util::Status status = processor_.Encode(without_blocks(text, tail_.lowercase), &ids);
     if (!status.ok()) throw Error("tokenizer: SentencePiece cannot encode the text: " + message_of(status));
+    for (int32_t& id : ids) id = ours_[static_cast<size_t>(id)];
     return ids;
   }
 
   std::string decode(std::span<const int32_t> ids) const override {
     std::string text;
     for (const int32_t id : ids) {
-      if (id < 0 || id >= kUnknown) text += piece(id);
+      check_id(id, size());
+      if (id < kUnknown) continue;
+      const int32_t theirs = theirs_[static_cast<size_t>(id)];
+      text += theirs >= 0 && processor_.IsByte(theirs) ? std::string(1, byte_of(piece(id))) : piece(id);
     }
     replace_all(text, kBlock, ' ');
-    return squeeze_spaces(text);
+    return squeeze_spaces(valid_utf8(std::move(text)));
   }
 
   std::vector<std::string> surface(std::string_view text) const override {
@@ -86,15 +102,31 @@ class SentencePiece final : public Tokenizer {
 
   std::string piece(int32_t id) const override {
     check_id(id, size());
-    return processor_.IdToPiece(id);
+    const int32_t theirs = theirs_[static_cast<size_t>(id)];
+    return theirs < 0 ? kSpecialPieces[static_cast<size_t>(id)] : processor_.IdToPiece(theirs);
   }
 
   void save(const std::string& path) const override { write_file_atomically(path, std::as_bytes(std::span(file_))); }
 
  private:
+  // Ids 0 to 3 first, then the others in their order.
+  void number_pieces() {
+    theirs_ = {processor_.pad_id(), processor_.bos_id(), processor_.eos_id(), processor_.unk_id()};
+    ours_.assign(static_cast<size_t>(processor_.GetPieceSize()), -1);
+    for (size_t id = 0; id < theirs_.size(); ++id) {
+      if (theirs_[id] >= 0) ours_[static_cast<size_t>(theirs_[id])] = static_cast<int32_t>(id);
+    }
+    for (size_t id = 0; id < ours_.size(); ++id) {
+      if (ours_[id] >= 0) continue;
+      ours_[id] = static_cast<int32_t>(theirs_.size());
+      theirs_.push_back(static_cast<int32_t>(id));
+    }
+  }
+
   std::string file_;
   SentencePieceTail tail_;
   sp::SentencePieceProcessor processor_;
+  std::vector<int32_t> ours_, theirs_;  // ids: heed's by SentencePiece's, and back; -1: it has none
 };
 
 class LineIterator final : public sp::SentenceIterator {
@@ -174,6 +206,12 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string> line
 std::unique_ptr<Tokenizer> parse_sentencepiece(std::string file, const std::string& name) {
   const SentencePieceTail tail = check_sentencepiece_file(file, name);
   return std::make_unique<SentencePiece>(std::move(file), tail, name);
+}
+
+std::unique_ptr<Tokenizer> import_sentencepiece(std::string file, const std::string& name, bool lowercase) {
+  if (has_tail(file)) return parse_sentencepiece(std::move(file), name);
+  const SentencePieceTail tail{.kind = kind_of_sentencepiece(file, name), .lowercase = lowercase};
+  return parse_sentencepiece(with_tail(std::move(file), tail), name);
 }
 
 }  // namespace heed::text

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
 
 #include <algorithm>
 #include <fstream>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "heed/base/file.h"
@@ -306,6 +309,84 @@ TEST(Tokenizer, RejectsDamagedFiles) {
       ASSERT_NE(load_error(flipped), "no error") << i;
     }
   }
+}
+
+// SentencePiece's own trainer, with its usual ids: <unk> 0, <s> 1, </s> 2, and no padding.
+std::string foreign_model(const std::string& type, const std::unordered_map<std::string, std::string>& more = {}) {
+  std::unordered_map<std::string, std::string> settings = {{"model_type", type},
+                                                           {"vocab_size", "300"},
+                                                           {"num_threads", "1"},
+                                                           {"hard_vocab_limit", "false"},
+                                                           {"minloglevel", "3"}};
+  for (const auto& [name, value] : more) settings[name] = value;
+  struct Lines final : sentencepiece::SentenceIterator {
+    bool done() const override { return at == corpus().size(); }
+    void Next() override { ++at; }
+    const std::string& value() const override { return corpus()[at]; }
+    sentencepiece::util::Status status() const override { return {}; }
+    size_t at = 0;
+  } lines;
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &lines, &model);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return model;
+}
+
+std::unique_ptr<Tokenizer> imported(const TemporaryFolder& folder, const std::string& bytes) {
+  std::ofstream(folder.file("their.model"), std::ios::binary) << bytes;
+  return import_tokenizer(folder.file("their.model"));
+}
+
+TEST(Tokenizer, TakesModelsThatOthersHaveTrained) {
+  const TemporaryFolder folder;
+  for (const auto& [type, kind] : {std::pair("unigram", TokenizerKind::unigram), {"bpe", TokenizerKind::bpe}}) {
+    const std::string model = foreign_model(type);
+    const auto tokenizer = imported(folder, model);
+    sentencepiece::SentencePieceProcessor theirs;
+    ASSERT_TRUE(theirs.LoadFromSerializedProto(model).ok());
+    EXPECT_EQ(tokenizer->kind(), kind);
+    EXPECT_EQ(tokenizer->size(), theirs.GetPieceSize() + 1) << "theirs has no padding";
+    Strings special;
+    for (const int32_t id : {kPad, kBegin, kEnd, kUnknown}) special.push_back(tokenizer->piece(id));
+    EXPECT_EQ(special, (Strings{"<pad>", "<s>", "</s>", "<unk>"}));
+    for (const std::string& line : {corpus().front(), corpus().back()}) {
+      Strings pieces;
+      ASSERT_TRUE(theirs.Encode(line, &pieces).ok());
+      EXPECT_EQ(pieces_of(*tokenizer, line), pieces);
+      EXPECT_EQ(tokenizer->decode(tokenizer->encode(line)), line);
+    }
+    EXPECT_EQ(tokenizer->encode("The \u6f22").back(), kUnknown);
+    tokenizer->save(folder.file("ours"));
+    const auto loaded = load_tokenizer(folder.file("ours"));
+    EXPECT_EQ(loaded->encode(corpus().front()), tokenizer->encode(corpus().front()));
+    EXPECT_EQ(import_tokenizer(folder.file("ours"))->size(), tokenizer->size()) << "heed's own file does as well";
+  }
+}
+
+TEST(Tokenizer, BytesOfAForeignModelBecomeTextAgain) {
+  const TemporaryFolder folder;
+  const auto tokenizer = imported(folder, foreign_model("bpe", {{"byte_fallback", "true"}, {"vocab_size", "400"}}));
+  const std::string line = "The \u6f22 street";
+  const std::vector<int32_t> ids = tokenizer->encode(line);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), kUnknown), 0);
+  EXPECT_EQ(tokenizer->decode(ids), line);
+  const auto byte = std::find_if(ids.begin(), ids.end(), [&](int32_t id) { return tokenizer->piece(id) == "<0xE6>"; });
+  ASSERT_NE(byte, ids.end());
+  EXPECT_EQ(tokenizer->decode({&*byte, 1}), "\uFFFD") << "a part of a character";
+}
+
+TEST(Tokenizer, RejectsModelsThatAreNone) {
+  const TemporaryFolder folder;
+  const std::string none =
+      "their.model: is no tokenizer, expected one of heed's or a unigram or BPE model of SentencePiece";
+  const auto error = [&](const std::string& bytes) {
+    return error_of([&] { imported(folder, bytes); }).substr(folder.path().size() + 1);
+  };
+  EXPECT_EQ(error(""), none);
+  EXPECT_EQ(error("A file of words.\nAnd more of them, as long as one likes."), none);
+  EXPECT_EQ(error(foreign_model("word")), none);
+  const std::string model = foreign_model("unigram");
+  EXPECT_EQ(error(model.substr(0, model.size() - 1)), none) << "cut short";
 }
 
 TEST(Tokenizer, RejectsHugeFiles) {

@@ -10,7 +10,8 @@
 namespace heed::train {
 
 struct CardFacts {
-  int64_t parameters = 0, pairs = 0, tokens = 0;  // tokens: of the source's tokenizer
+  int64_t parameters = 0, tokens = 0;  // tokens: of the source's tokenizer
+  std::string data, dev;               // what they hold: "1 pair, 12 bytes, hash ..."
 };
 
 HEED_API std::string model_card(const RunOptions&, const CardFacts&, const RunResult&);

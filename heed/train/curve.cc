@@ -120,6 +120,19 @@ Extent extent_of(std::initializer_list<const std::vector<Point>*> curves) {
   return extent;
 }
 
+// Where BLEU was measured.
+std::string bleu_part(const Curves& curves, double last_step) {
+  if (curves.dev_bleu.empty()) return "";
+  const Extent extent = extent_of({&curves.dev_bleu});
+  const Plot plot(240, last_step, extent.low, extent.high);
+  const auto best = std::max_element(curves.dev_bleu.begin(), curves.dev_bleu.end(),
+                                     [](const Point& a, const Point& b) { return a.value < b.value; });
+  return "<h2>BLEU of the dev set</h2>\n" +
+         plot.picture("BLEU of the dev set over the steps",
+                      plot.axes() + plot.curve(curves.dev_bleu, "dev") + plot.dots(curves.dev_bleu)) +
+         "<p>Highest BLEU: " + number(best->value) + " at step " + std::to_string(best->step) + ".</p>\n";
+}
+
 }  // namespace
 
 std::string curve_page(const std::string& title, const Curves& curves) {
@@ -135,6 +148,7 @@ std::string curve_page(const std::string& title, const Curves& curves) {
   page += loss.picture(
       "Loss of training and dev set over the steps",
       loss.axes() + loss.curve(curves.loss, "train") + loss.curve(curves.dev_loss, "dev") + loss.dots(curves.dev_loss));
+  page += bleu_part(curves, losses.last);
   page += "<h2>Learning rate</h2>\n";
   page += rate.picture("Learning rate over the steps", rate.axes() + rate.curve(curves.rate, "train"));
   if (!curves.dev_loss.empty()) {

@@ -86,6 +86,7 @@ Curves read_curves(const std::string& path) {
     add("loss", curves.loss);
     add("rate", curves.rate);
     add("dev_loss", curves.dev_loss);
+    add("dev_bleu", curves.dev_bleu);
   }
   return curves;
 }

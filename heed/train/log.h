@@ -40,7 +40,7 @@ struct Point {
   double value = 0;
 };
 struct Curves {
-  std::vector<Point> loss, rate, dev_loss;
+  std::vector<Point> loss, rate, dev_loss, dev_bleu;  // BLEU only where it was measured
 };
 HEED_API Curves read_curves(const std::string& path);
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "heed/base/count.h"
 #include "heed/base/error.h"
 #include "heed/base/file.h"
 #include "heed/train/curve.h"
@@ -18,11 +19,12 @@ constexpr double kSaveSeconds = 60;  // between checkpoints, beside those after 
 
 }  // namespace
 
-Loop::Loop(const LoopParts& parts, const LoopOptions& options, int64_t steps, const std::string& folder,
+Loop::Loop(const LoopParts& parts, const LoopOptions& options, const Plan& wanted, const std::string& folder,
            std::string title)
     : parts_(parts),
       options_(options),
-      steps_(steps),
+      wanted_(wanted),
+      plan_(wanted),
       layout_(folder),
       title_(std::move(title)),
       engine_(data::TextModel(parts.model, parts.tokenizers, folder), parts.parallel),
@@ -39,6 +41,11 @@ void Loop::save_checkpoint() {
   notes.insert(parts_.identity.begin(), parts_.identity.end());
   if (std::isfinite(best_.loss)) notes["best_loss"] = shortest(best_.loss);
   if (best_.bleu >= 0) notes["best_bleu"] = shortest(best_.bleu);
+  if (by_minutes() && plan_.steps > 0) {
+    notes["planned_minutes"] = shortest(options_.minutes);
+    notes["planned_steps"] = std::to_string(plan_.steps);
+    notes["planned_warmup"] = std::to_string(plan_.warmup);
+  }
   if (best_.averaged > 0) notes["best_averaged"] = std::to_string(best_.averaged);
   parts_.trainer.save(layout_.checkpoint(), notes);
   saved_ = Clock::now();
@@ -70,6 +77,10 @@ void Loop::restore() {
   without_progress_ = static_cast<int64_t>(number("without_progress"));
   last_evaluated_ = notes.contains("last_evaluated") ? static_cast<int64_t>(number("last_evaluated")) : -1;
   ended_ = notes.contains("ended") ? static_cast<int64_t>(number("ended")) : last_evaluated_;
+  // A plan for other minutes does not hold any more.
+  if (by_minutes() && notes.contains("planned_steps") && number("planned_minutes") == options_.minutes) {
+    follow({static_cast<int64_t>(number("planned_steps")), static_cast<int64_t>(number("planned_warmup"))});
+  }
   progress_.step.step = parts_.trainer.steps_done();
   log_.cut_after(parts_.trainer.steps_done());
   snapshots_.cut_after(parts_.trainer.steps_done());
@@ -91,9 +102,10 @@ RunResult Loop::go() {
 
 // Says why it ended.
 std::string Loop::train_to_the_end() {
-  while (parts_.trainer.steps_done() < steps_) {
+  while (plan_.steps == 0 || parts_.trainer.steps_done() < plan_.steps) {
     progress_.step = parts_.trainer.step(parts_.listener.cancel());
     measure_speed();
+    if (plan_.steps == 0 && plan_is_due(options_.minutes, pace())) make_plan();
     log_.step(progress_);
     parts_.listener.stepped(progress_);
     if (evaluation_is_due()) evaluate();
@@ -105,6 +117,33 @@ std::string Loop::train_to_the_end() {
   return "all steps done";
 }
 
+Pace Loop::pace() const {
+  const double steps = static_cast<double>(std::max<int64_t>(1, steps_here_ - 1));
+  return {.steps = steps_here_,
+          .seconds = progress_.seconds,
+          .seconds_a_step = (progress_.seconds - first_step_ - looking_) / steps,
+          .steps_between_looks = options_.evaluate_every};
+}
+
+// A look at the dev set is measured for it, and not kept: only those are that come at their steps.
+void Loop::make_plan() {
+  Pace now = pace();
+  const Clock::time_point begin = Clock::now();
+  measured();
+  now.seconds_a_look = std::chrono::duration<double>(Clock::now() - begin).count();
+  now.seconds += now.seconds_a_look;
+  now.steps = parts_.trainer.steps_done();
+  follow(plan_for(options_.minutes, wanted_.warmup, now));
+  save_checkpoint();
+  parts_.listener.told("planned for " + shortest(options_.minutes) + " minutes: " + counted(plan_.steps, "step") +
+                       ", of which " + grouped(plan_.warmup) + " are warm-up");
+}
+
+void Loop::follow(const Plan& plan) {
+  plan_ = plan;
+  parts_.trainer.reschedule(plan.steps, plan.warmup);
+}
+
 // Also where the run was stopped in the midst of one.
 bool Loop::evaluation_is_due() const {
   const int64_t done = parts_.trainer.steps_done();
@@ -114,16 +153,18 @@ bool Loop::evaluation_is_due() const {
 void Loop::measure_speed() {
   progress_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
   tokens_ += progress_.step.tokens;
-  ++steps_here_;
+  if (++steps_here_ == 1) first_step_ = progress_.seconds, looking_ = 0;
   progress_.tokens_per_second = static_cast<double>(tokens_) / std::max(1e-9, progress_.seconds);
-  const int64_t left = steps_ - progress_.step.step;
-  double seconds_left = progress_.seconds / static_cast<double>(steps_here_) * static_cast<double>(left);
-  progress_.done = static_cast<double>(progress_.step.step) / static_cast<double>(steps_);
+  progress_.seconds_left = std::numeric_limits<double>::infinity(), progress_.done = 0;
+  if (plan_.steps > 0) {
+    const int64_t left = plan_.steps - progress_.step.step;
+    progress_.seconds_left = progress_.seconds / static_cast<double>(steps_here_) * static_cast<double>(left);
+    progress_.done = static_cast<double>(progress_.step.step) / static_cast<double>(plan_.steps);
+  }
   if (options_.minutes > 0) {
-    seconds_left = std::min(seconds_left, std::max(0.0, 60 * options_.minutes - progress_.seconds));
+    progress_.seconds_left = std::min(progress_.seconds_left, std::max(0.0, 60 * options_.minutes - progress_.seconds));
     progress_.done = std::max(progress_.done, progress_.seconds / (60 * options_.minutes));
   }
-  progress_.seconds_left = seconds_left;
 }
 
 void Loop::evaluate() {
@@ -158,9 +199,11 @@ void Loop::evaluate_mean() {
 }
 
 Evaluation Loop::measured() {
+  const Clock::time_point begin = Clock::now();
   evaluate::EvaluateOptions options{.translate = options_.stop_on == StopOn::bleu};
   options.translation.call.cancel = parts_.listener.cancel();
   const auto judged = evaluate::judge(engine_, parts_.dev, options);
+  looking_ += std::chrono::duration<double>(Clock::now() - begin).count();
   return evaluation_of(evaluate::scores_of(judged, parts_.dev.corpus()));
 }
 

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heed/train/run.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
+#include "heed/base/count.h"
 #include "heed/base/error.h"
 #include "heed/folder/lock.h"
 #include "heed/folder/model_folder.h"
@@ -28,6 +33,13 @@ void check_new(const std::string& folder) {
   if (std::filesystem::exists(folder) && !std::filesystem::is_directory(folder)) {
     throw Error("cannot make folder '" + folder + "': a file has that name");
   }
+  // Said before the data is read, not after.
+  fs::path there = fs::absolute(folder).lexically_normal();
+  while (!fs::exists(there) && there.has_relative_path()) there = there.parent_path();
+  const bool is_folder = fs::is_directory(there);
+  if (is_folder && ::access(there.c_str(), W_OK) == 0) return;
+  const std::string why = is_folder ? std::strerror(errno) : "is no folder";
+  throw Error("cannot make folder '" + folder + "': " + there.string() + ": " + why);
 }
 
 // Made for a run, and removed again, with folders around it that were made for it, unless it was kept.
@@ -76,10 +88,10 @@ class Run {
         trainer_(*model_, optimizer_, data_, seeded(options), parallel),
         listener_(listener),
         parallel_(parallel) {
-    listener.told(std::to_string(data_.pairs()) + " pairs, " + std::to_string(data_.left_out()) +
-                  " left out as too long, " + std::to_string(data_.size()) + " batches an epoch; " +
-                  std::to_string(tokenizers_.source->size()) + " tokens known; " +
-                  std::to_string(model_->parameters().count()) + " parameters");
+    listener.told(counted(data_.pairs(), "pair") + ", " + grouped(data_.left_out()) + " left out as too long, " +
+                  counted(data_.size(), "batch", "batches") + " an epoch; " +
+                  counted(tokenizers_.source->size(), "token") + " known; " +
+                  counted(model_->parameters().count(), "parameter"));
     listener.told((options.dev.empty() ? options.dev_source : options.dev) + ": " + describe(dev_.unknown()));
   }
 
@@ -120,8 +132,9 @@ class Run {
     const RunResult result = loop_->go();
     folder::save_card(folder_, model_card(options_,
                                           {.parameters = model_->parameters().count(),
-                                           .pairs = data_.pairs(),
-                                           .tokens = tokenizers_.source->size()},
+                                           .tokens = tokenizers_.source->size(),
+                                           .data = data_id_,
+                                           .dev = dev_id_},
                                           result));
     return result;
   }
@@ -135,11 +148,13 @@ class Run {
   void make_loop() {
     const LoopParts parts{
         model_, tokenizers_, dev_, trainer_, listener_, parallel_, {{"data", data_id_}, {"dev", dev_id_}}};
-    loop_.emplace(parts, options_.loop, options_.train.steps, folder_, folder_ + ": " + options_.preset);
+    const Plan wanted{options_.train.steps, options_.train.warmup};
+    loop_.emplace(parts, options_.loop, wanted, folder_, folder_ + ": " + options_.preset);
   }
   static TrainOptions seeded(const RunOptions& options) {
     TrainOptions train = options.train;
     train.seed = static_cast<uint64_t>(options.seed);
+    if (train.steps == 0) train.steps = TrainOptions{}.steps;  // until there is a plan
     return train;
   }
 
@@ -198,9 +213,12 @@ RunResult resume(const std::string& folder, const RunOptions& options, Listener&
   const RunOptions before = options_of(folder);
   const folder::Lock lock(folder);
   check_fields("train", options);
-  const models::ModelOptions model = folder::open_model_options(folder);
+  const models::ModelOptions model = folder::checked_model_options(folder);
   const Task task = task_of(model);
   check_setup(options, task);
+  if (options.train.steps == 0 && options.loop.minutes == 0) {
+    throw Error("train: steps and minutes are 0, expected a number of one of them");
+  }
   for (const OptionDifference& one : allowed_differences(before, options)) {
     listener.told(one.name() + " was " + one.before + ", and is " + one.now + " from here on");
   }

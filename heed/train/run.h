@@ -29,8 +29,11 @@ struct RunOptions {
   int64_t source_column{1}, target_column{2};
   text::TokenizerOptions tokenizer{.kind = text::TokenizerKind::automatic};
   bool separate_vocabularies{false};  // source and target have a tokenizer each
+  // Files to take in place of learning tokenizers (text::import_tokenizer); the target's may be empty: it is the
+  // source's.
+  std::string tokenizer_model{}, target_tokenizer_model{};
   int64_t batch_tokens{4096}, max_length{128};
-  TrainOptions train{};
+  TrainOptions train{.steps = 0};  // 0 steps: as many as the minutes allow (plan.h), and 2000 where there is no limit
   AdamWOptions optimizer{};
   double dropout{-1};  // below 0: the preset's
   LoopOptions loop{};
@@ -50,6 +53,9 @@ struct RunOptions {
     field("target_column", o.target_column, "of the TSV files, from 1", Range::at_least(1));
     field("tokenizer", o.tokenizer, "how text becomes tokens");
     field("separate_vocabularies", o.separate_vocabularies, "source and target have a vocabulary each");
+    field("tokenizer_model", o.tokenizer_model,
+          "a SentencePiece model, or a model folder's tokenizer, to cut text with");
+    field("target_tokenizer_model", o.target_tokenizer_model, "the same for the target alone");
     field("batch_tokens", o.batch_tokens, "tokens of a batch, padding included", Range::at_least(1));
     field("max_length", o.max_length, "longer pairs are left out", Range::at_least(2));
     Learning learning{o.train, o.optimizer};
@@ -66,7 +72,8 @@ struct RunOptions {
     AdamWOptions& optimizer;
 
     static void describe(Learning& o, auto&& field) {
-      TrainOptions::describe(o.train, field);
+      field("steps", o.train.steps, "optimizer steps; 0: as many as the minutes allow, or 2000", Range::at_least(0));
+      TrainOptions::describe_others(o.train, field);
       field("weight_decay", o.optimizer.weight_decay, "of matrices", Range::at_least(0));
       field("beta2", o.optimizer.beta2, "AdamW's", Range::from_below(0, 1));
     }

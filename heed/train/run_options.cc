@@ -32,10 +32,6 @@ constexpr std::array<std::string_view, 20> kMayChange{"data",
                                                       "patience",
                                                       "average"};
 
-struct Listed {
-  std::string path, text;
-};
-
 class Lister final : public FieldVisitor {
  public:
   void field(const FieldInfo& info, int64_t& value) override { add(info, shortest(value)); }
@@ -46,22 +42,23 @@ class Lister final : public FieldVisitor {
   void field(const FieldInfo& info, Choice& value) override { add(info, std::string(value.names[value.chosen])); }
   void begin_struct(const FieldInfo&) override {}
   void end_struct() override {}
-  std::vector<Listed> list;
+  std::vector<OptionText> list;
 
  private:
   void add(const FieldInfo& info, std::string text) { list.push_back({info.path, std::move(text)}); }
 };
 
-std::vector<Listed> listed(RunOptions options) {
+}  // namespace
+
+std::vector<OptionText> texts_of(const RunOptions& options) {
+  RunOptions copy = options;  // a visitor may set what it is shown
   Lister lister;
-  visit_fields(options, lister);
+  visit_fields(copy, lister);
   return lister.list;
 }
 
-}  // namespace
-
 std::vector<OptionDifference> differences(const RunOptions& before, const RunOptions& now) {
-  const std::vector<Listed> old = listed(before), fresh = listed(now);
+  const std::vector<OptionText> old = texts_of(before), fresh = texts_of(now);
   std::vector<OptionDifference> result;
   for (size_t i = 0; i < old.size(); ++i) {
     if (old[i].text != fresh[i].text) result.push_back({old[i].path, old[i].text, fresh[i].text});

@@ -9,6 +9,13 @@
 
 namespace heed::train {
 
+struct OptionText {
+  std::string path;  // "train.rate"
+  std::string text;  // its value as train.json has it, strings without quotes
+  std::string name() const { return path.substr(path.rfind('.') + 1); }
+};
+HEED_API std::vector<OptionText> texts_of(const RunOptions&);
+
 struct OptionDifference {
   std::string path;         // "train.rate"
   std::string before, now;  // as train.json has them, strings without quotes

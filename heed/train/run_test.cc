@@ -49,6 +49,13 @@ TEST(RunTest, LeavesAFolderThatCanBeUsed) {
   for (const char* name : {"README.md", "log.jsonl", "train.json", "checkpoint.safetensors"}) {
     EXPECT_TRUE(fs::exists(files.out("m/") + name)) << name;
   }
+  const std::string card = read(files.out("m/README.md"));
+  for (const std::string& part :
+       {"- data: `" + files.out("train.tsv") + "`: 60 pairs, ", "- dev set: `" + files.out("dev.tsv") + "`: 10 pairs, ",
+        std::string("\n| rate | `0.001` |\n"), std::string("\n| kind | `words` |\n"),
+        std::string("\n| batch_tokens | `64` |\n")}) {
+    EXPECT_NE(card.find(part), card.npos) << part << " is not in " << card;
+  }
   EXPECT_EQ(error_of([&] { run(files.options(), files.out("m"), listener, parallel); }),
             "folder '" + files.out("m") + "' holds a run already: expected a new one, or to resume it");
 }
@@ -193,6 +200,9 @@ TEST(RunTest, TheBestCanBeTheBestInBleu) {
   RunOptions o = files.options();
   o.loop.stop_on = StopOn::bleu;
   EXPECT_EQ(run(o, files.out("m"), heard, parallel).best.bleu, heard.highest);
+  const Curves curves = read_curves(files.out("m/log.jsonl"));
+  EXPECT_EQ(curves.dev_bleu.size(), curves.dev_loss.size());
+  EXPECT_NE(read(files.out("m/curve.html")).find("Highest BLEU: "), std::string::npos);
   o.preset = "lm-small";
   EXPECT_EQ(error_of([&] { run(o, files.out("lm"), heard, parallel); }),
             "train: stop_on is bleu, expected loss for a language model");
@@ -228,11 +238,12 @@ TEST(RunTest, TheCurveIsAPageByItself) {
   EXPECT_NE(page.find("a&lt;b"), page.npos);
   EXPECT_NE(page.find("prefers-color-scheme: dark"), page.npos);
   EXPECT_NE(page.find("Lowest dev loss"), page.npos);
+  EXPECT_EQ(page.find("BLEU"), page.npos) << "it was not measured";
   for (const char* outside : {"http", "src=", "href=", "url(", "@import", "nan", "inf,"}) {
     EXPECT_EQ(page.find(outside), page.npos) << outside;
   }
   EXPECT_NE(curve_page("empty", {}).find("<svg"), std::string::npos) << "nothing to draw is no error";
-  EXPECT_EQ(curve_page("one", {{{10, 2.5}}, {{10, 0}}, {}}).find("nan"), std::string::npos);
+  EXPECT_EQ(curve_page("one", {{{10, 2.5}}, {{10, 0}}, {}, {}}).find("nan"), std::string::npos);
 }
 
 TEST(RunTest, ALanguageModelReadsOneColumn) {
@@ -336,6 +347,9 @@ TEST(RunTest, SaysWhatIsWrong) {
             "preset is 'transformer-tiyn', expected " + models::preset_names() + ": did you mean 'transformer-tiny'?");
   EXPECT_EQ(error(nothing, files.out("train.tsv")),
             "cannot make folder '" + files.out("train.tsv") + "': a file has that name");
+  const std::string inside = files.out("train.tsv/m");
+  EXPECT_EQ(error(nothing, inside),
+            "cannot make folder '" + inside + "': " + files.out("train.tsv") + ": is no folder");
   std::ofstream(files.out("long.tsv")) << "a b c d\tA B C D\n";
   EXPECT_NE(error([&](RunOptions& o) { o.dev = files.out("long.tsv"), o.max_length = 4; }, files.out("a/b/c"))
                 .find("none of 1 pair"),

@@ -81,11 +81,32 @@ data::Tokenizers learn_tokenizers(const RunOptions& o, Task task, const text::Pa
   return data::Tokenizers::shared(learn(sources, o.tokenizer));
 }
 
+void check_tokenizer_models(const RunOptions& o, Task task) {
+  if (o.tokenizer_model.empty() && o.target_tokenizer_model.empty()) return;
+  if (task == Task::tag) throw Error("train: tokenizer_model came for a tagger, expected none: it learns words");
+  if (o.tokenizer_model.empty()) {
+    throw Error("train: target_tokenizer_model came alone, expected tokenizer_model, too");
+  }
+  if (!o.target_tokenizer_model.empty() && task == Task::language) {
+    throw Error(
+        "train: target_tokenizer_model came for a language model, which has no target: expected tokenizer_model");
+  }
+  if (o.separate_vocabularies && o.target_tokenizer_model.empty()) {
+    throw Error("train: separate_vocabularies came with tokenizer_model, expected target_tokenizer_model, too");
+  }
+}
+
+data::Tokenizers given_tokenizers(const RunOptions& o) {
+  std::shared_ptr<const text::Tokenizer> source = text::import_tokenizer(o.tokenizer_model, o.tokenizer.lowercase);
+  if (o.target_tokenizer_model.empty()) return data::Tokenizers::shared(source);
+  return {source, text::import_tokenizer(o.target_tokenizer_model, o.tokenizer.lowercase)};
+}
+
 }  // namespace
 
 models::ModelOptions chosen_model(const RunOptions& o) {
   if (o.model && !o.init.empty()) throw Error("train: model and init came, expected one of them");
-  models::ModelOptions model = !o.init.empty() ? folder::open_model_options(o.init)
+  models::ModelOptions model = !o.init.empty() ? folder::checked_model_options(o.init)
                                : o.model       ? *o.model
                                                : models::preset_named(o.preset).options;
   // The model itself knows what fits together; with the smallest vocabularies, little is allocated.
@@ -98,6 +119,7 @@ models::ModelOptions chosen_model(const RunOptions& o) {
 }
 
 void check_setup(const RunOptions& o, Task task) {
+  check_tokenizer_models(o, task);
   check_names(training_names(o), task);
   check_names(dev_names(o), task);
   check_standard_input(o);
@@ -127,6 +149,11 @@ RunOptions resolved(const RunOptions& given, const models::ModelOptions& model) 
     options.tokenizer = before.tokenizer;
     options.separate_vocabularies = before.separate_vocabularies;
   }
+  if (options.train.steps == 0 && options.loop.minutes == 0) options.train.steps = TrainOptions{}.steps;
+  if (!options.tokenizer_model.empty()) {
+    options.tokenizer.kind = text::import_tokenizer(options.tokenizer_model, false)->kind();
+    options.separate_vocabularies = !options.target_tokenizer_model.empty();
+  }
   // Tags belong to words; other text is cut into subwords, which spell what they have not seen.
   if (options.tokenizer.kind == TokenizerKind::automatic) {
     options.tokenizer.kind = task_of(model) == Task::tag ? TokenizerKind::words : TokenizerKind::unigram;
@@ -143,8 +170,8 @@ std::unique_ptr<text::PairSource> open_dev_pairs(const RunOptions& o, Task task,
 }
 
 data::Tokenizers chosen_tokenizers(const RunOptions& o, Task task, const text::PairSource& pairs, Listener& listener) {
-  if (o.init.empty()) return learn_tokenizers(o, task, pairs, listener);
-  data::Tokenizers tokenizers = folder::open_tokenizers(o.init, task);
+  if (o.init.empty() && o.tokenizer_model.empty()) return learn_tokenizers(o, task, pairs, listener);
+  data::Tokenizers tokenizers = o.init.empty() ? given_tokenizers(o) : folder::open_tokenizers(o.init, task);
   if (!tokenizers.source) throw Error(o.init + ": has no tokenizer, expected one to train on text");
   listener.told(pairs.name() + ": " + pairs.for_each([](const text::Pair&) {}).to_string());
   return tokenizers;

@@ -78,6 +78,36 @@ TEST_F(SetupTest, SaysWhichFilesAreMissing) {
   EXPECT_EQ(error(o), "train: standard input was named 2 times, expected once");
 }
 
+TEST_F(SetupTest, TokenizersMayBeThoseOfAnotherModel) {
+  RunOptions o = short_run();
+  run(o, files.out("first"), listener, parallel);
+  o.tokenizer = RunOptions{}.tokenizer;
+  o.tokenizer_model = files.out("first/tokenizer");
+  run(o, files.out("same"), listener, parallel);
+  EXPECT_EQ(read(files.out("same/tokenizer")), read(files.out("first/tokenizer")));
+  EXPECT_TRUE(read(files.out("same/model.safetensors")) == read(files.out("first/model.safetensors")));
+  EXPECT_EQ(options_of(files.out("same")).tokenizer.kind, text::TokenizerKind::words) << "what was chosen is written";
+  EXPECT_EQ(resume(files.out("same"), with_steps(files.out("same"), 3), listener, parallel).steps, 3);
+  o.target_tokenizer_model = o.tokenizer_model;
+  run(o, files.out("two"), listener, parallel);
+  EXPECT_EQ(read(files.out("two/target_tokenizer")), read(files.out("first/tokenizer")));
+  EXPECT_EQ(resume(files.out("two"), with_steps(files.out("two"), 3), listener, parallel).steps, 3);
+
+  o.preset = "lm-small";
+  EXPECT_EQ(error(o),
+            "train: target_tokenizer_model came for a language model, which has no target: expected "
+            "tokenizer_model");
+  o.preset = "tagger";
+  EXPECT_EQ(error(o), "train: tokenizer_model came for a tagger, expected none: it learns words");
+  o = short_run();
+  o.target_tokenizer_model = "a";
+  EXPECT_EQ(error(o), "train: target_tokenizer_model came alone, expected tokenizer_model, too");
+  o.target_tokenizer_model = "", o.tokenizer_model = "a", o.separate_vocabularies = true;
+  EXPECT_EQ(error(o), "train: separate_vocabularies came with tokenizer_model, expected target_tokenizer_model, too");
+  o.separate_vocabularies = false;
+  EXPECT_EQ(error(o), "a: cannot open: No such file or directory");
+}
+
 TEST_F(SetupTest, AModelOfOnesOwnHasItsSizesFromTheTokenizers) {
   RunOptions o = short_run();
   o.model = models::TransformerOptions{.vocabulary = 77,

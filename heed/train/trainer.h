@@ -40,6 +40,9 @@ struct TrainOptions {
 
   static void describe(TrainOptions& o, auto&& field) {
     field("steps", o.steps, "optimizer steps", Range::at_least(1));
+    describe_others(o, field);
+  }
+  static void describe_others(TrainOptions& o, auto&& field) {
     field("rate", o.rate, "the highest learning rate", Range::above(0));
     field("warmup", o.warmup, "steps until the rate is reached", Range::at_least(0));
     field("schedule", o.schedule, "how the rate falls after that");
@@ -66,6 +69,8 @@ class HEED_API Trainer {
   // all is then as it was before the step.
   StepReport step(const Cancel* cancel = nullptr);
   int64_t steps_done() const { return step_; }
+  // A new schedule from here on, as if it had been that of the options.
+  void reschedule(int64_t steps, int64_t warmup) { options_.steps = steps, options_.warmup = warmup; }
   int64_t epoch() const { return place_.epoch; }
 
   // Everything that the next step depends on, and `notes` of the caller's, in one file, whole or not at all. restore()

@@ -25,6 +25,11 @@ refused '^heed: broken/config.json: transformer.decoder_layers is 46116860184273
 with decoder_layers 1000
 refused "^heed: broken/model.safetensors: has no tensor for \d+ parameters that broken/config.json asks for \('decoder\.\d+\."
 with inner 2000000
+for begin in "--resume broken --steps 3" "--init broken --data corpus/train.tsv --dev corpus/dev.tsv --out bad"; do
+  # shellcheck disable=SC2086
+  refuses 1 "^heed: broken/model.safetensors: tensor 'encoder.0.feed_forward.first.weight' is F32 \[\d+, \d+\], expected \[2000000, \d+\]" \
+    timeout 20 bash -c "ulimit -v 2000000; exec '$heed' train $begin --threads 1"
+done
 refused "^heed: broken/model.safetensors: tensor 'encoder.0.feed_forward.first.weight' is F32 \[\d+, \d+\], expected \[2000000, \d+\] by broken/config.json$"
 with vocabulary 1000000000
 refused "^heed: broken/model.safetensors: tensor 'embedding.weight' is F32 \[\d+, \d+\], expected \[1000000000, \d+\] by"

@@ -37,6 +37,17 @@ refuses 1 '^heed: short.gz: the gzip data is cut short' "$heed" train --data sho
 head -c 200 source.txt.gz >short.gz
 refuses 1 '^heed: short.gz: the gzip data is cut short' "$heed" translate --model model --threads 1 short.gz
 
+# Tokenizers that are there already: those of a model folder here; text_test has SentencePiece's own.
+says 'all steps done' "$heed" train --data pairs/train.tsv --dev pairs/dev.tsv --out taken --tokenizer-model model/tokenizer "${quick[@]}"
+same taken model
+cmp taken/tokenizer model/tokenizer || fail "the tokenizer was not taken"
+says 'all steps done' "$heed" train --data pairs/train.tsv --dev pairs/dev.tsv --out apart --tokenizer-model model/tokenizer --target-tokenizer-model model/tokenizer "${quick[@]}"
+says 'target.tokens' "$heed" info apart
+refuses 2 '^heed: --vocabulary came with --tokenizer-model, expected none: it is that of model/tokenizer' \
+  "$heed" train --data pairs/train.tsv --dev pairs/dev.tsv --out bad --tokenizer-model model/tokenizer --vocabulary 90
+refuses 1 "^heed: train.en: is no tokenizer, expected one of heed's or a unigram or BPE model of SentencePiece" \
+  "$heed" train --data pairs/train.tsv --dev pairs/dev.tsv --out bad --tokenizer-model train.en
+
 # Sizes as flags, and a file of options.
 own=(train --data pairs/train.tsv --dev pairs/dev.tsv "${quick[@]}")
 says 'all steps done' "$heed" "${own[@]}" --width 24 --heads 3 --inner 40 --encoder-layers 1 --positions rotary --out small

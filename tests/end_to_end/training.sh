@@ -49,7 +49,7 @@ waits test -s looking/checkpoint.safetensors
 sleep 2
 kill -s INT $!
 ends 130 $!
-says '^stopped after [01] steps' cat err
+says '^stopped after [01] steps?' cat err
 
 # A reader that goes away stops it, too, after a save.
 for stream in "--json" ""; do
@@ -78,4 +78,44 @@ kill -0 $! 2>/dev/null && fail "Ctrl-C did not end it while the tokenizer learns
 ends 130 $!
 [[ ! -e learning ]] || fail "a run that was stopped before it began left a folder"
 rm large.tsv long.tsv
+
+# A narrow terminal: progress stays in its line, which is as wide as there is room, and has the numbers.
+python3 - "$heed" "${train[@]}" --out narrow --steps 100000 <<'END' || fail "progress on 45 columns"
+import fcntl, os, pty, re, select, signal, struct, sys, termios, time
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 45, 0, 0))
+written, stopped, deadline = "", False, time.time() + 60
+while time.time() < deadline:
+    if select.select([terminal], [], [], 0.2)[0]:
+        try:
+            written += os.read(terminal, 65536).decode()
+        except OSError:  # it has ended
+            break
+    if not stopped and written.count("tokens/s") >= 3:
+        os.kill(pid, signal.SIGINT)
+        stopped = True
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+shown = re.findall(r"\r\x1b\[K([^\r\n]*)", written)
+steps = [line for line in shown if line.startswith("step ") or line.startswith("[")]
+assert code == 130, code
+assert len(steps) >= 3 and all(len(line) < 45 for line in steps), steps
+assert all(re.search(r"step \d+  loss \d+\.\d{3}", line) for line in steps), steps
+assert written.count("\n") < 12, written  # what was said at the beginning and the end
+END
+
+# Minutes in place of steps: the schedule follows the time, and the last line has BLEU where that decides.
+"$heed" train --data corpus/train.tsv --dev corpus/dev.tsv --threads 1 --batch-tokens 512 --out timed --minutes 0.1 --stop-on bleu 2>err ||
+  fail "$(cat err)"
+says '^planned for 0.1 minutes: \d+ steps, of which \d+ are warm-up$' cat err
+says '^(all steps done|out of time) after \d+ steps?, \d+:\d\d: dev loss \S+, token accuracy \S+ %, BLEU \d+\.\d\d at step \d+$' cat err
+grep -q 'Highest BLEU' timed/curve.html || fail "the curve has no BLEU"
+says '"steps": 0' grep '"steps"' timed/train.json
+
+# One of each is counted as one.
+printf 'The cat.\tEl gato.\n' >one.tsv
+"$heed" train --data one.tsv --dev one.tsv --out one --steps 1 --threads 1 2>err || fail "$(cat err)"
+says '^1 pair, 0 left out as too long, 1 batch an epoch; ' cat err
+says '^all steps done after 1 step, ' cat err
 echo "training: all as expected"

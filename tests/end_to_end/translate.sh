@@ -85,12 +85,13 @@ refuses 1 "^heed: cannot make folder 'bad.tsv'" "$heed" "${train[@]}" --out bad.
 refuses 1 'holds a run already' "$heed" "${train[@]}" --out model
 refuses 1 '^heed: train: batch_tokens is 64, expected 512, as the run began with' "$heed" train --resume model --batch-tokens 64
 refuses 1 'holds no checkpoint' "$heed" train --resume corpus
-refuses 2 '^heed: --steps is .-3., expected an integer >= 1' "$heed" "${train[@]}" --out a --steps=-3
+refuses 2 '^heed: --steps is .-3., expected an integer >= 0' "$heed" "${train[@]}" --out a --steps=-3
 refuses 2 "unknown flag '--steosp', did you mean '--steps'" "$heed" "${train[@]}" --out a --steosp 3
 refuses 2 "unknown command 'trian', did you mean 'train'" "$heed" trian
 refuses 1 "model folder 'nowhere' is not there" "$heed" translate --model nowhere
 refuses 1 'is a language model' "$heed" translate --model lm source.txt
 refuses 1 '^heed: missing.txt: cannot open: No such file' "$heed" translate --model model missing.txt
+refuses 1 '^heed: The cat sleeps.: cannot open: .*; text itself comes from standard input$' "$heed" translate --model model "The cat sleeps."
 refuses 1 '^heed: bytes.tsv:2: .*UTF-8' "$heed" translate --model model --threads 1 bytes.tsv
 refuses 1 'there is no layer .encoder.9.self., expected one of: encoder.0.self' \
   "$heed" evaluate --model model --data corpus/test.tsv --head-off encoder.9.self.0 --threads 1
