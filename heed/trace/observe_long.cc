@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is kept of a long text: with the fused observers, in memory linear in its length.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "heed/base/error.h"
+#include "heed/kernels/attention/observe.h"
+#include "heed/nn/attention_weights.h"
+#include "heed/trace/event_reader.h"
+#include "heed/trace/recorded.h"
+
+namespace heed::trace {
+namespace {
+
+// Appends entry (b, head) of [B,Hq,...] for each head that was chosen, from its numbers [first, first + count).
+template <class T, class To>
+void take(const Tensor& from, int64_t b, std::span<const int64_t> heads, int64_t first, int64_t count,
+          std::vector<To>& to) {
+  const int64_t each = from.size() / (from.shape(0) * from.shape(1));
+  for (const int64_t head : heads) {
+    const T* numbers = from.data<T>() + (b * from.shape(1) + head) * each + first;
+    for (int64_t i = 0; i < count; ++i) to.push_back(static_cast<To>(numbers[i]));
+  }
+}
+
+// The weight of a pair by the vectors that a trace would hold.
+double weight_of(const RecordedLayer& layer, size_t head_place, const float* q, const float* k, double lse,
+                 int64_t query, int64_t key) {
+  if (!layer.mask.sees(query, key)) return 0;
+  double score = 0;
+  for (int64_t d = 0; d < layer.D; ++d) {
+    const double a = double{q[d]}, b = double{k[d]};
+    score += layer.w.empty() ? a * b
+                             : double{layer.w[head_place * static_cast<size_t>(layer.D) + static_cast<size_t>(d)]} *
+                                   std::tanh(a + b);
+  }
+  score *= layer.score.scale;
+  if (layer.score.softcap) score = *layer.score.softcap * std::tanh(score / *layer.score.softcap);
+  if (!layer.score.slopes.empty()) {
+    score -= layer.score.slopes[head_place] * static_cast<double>(std::abs(query - key));
+  }
+  return std::exp(score - lse);
+}
+
+// How far weights from vectors in f16 are from the exact ones, in some rows all over the text.
+double error_in_f16(const nn::AttentionEvent& event, int64_t b, const RecordedLayer& layer, size_t place,
+                    const NodeRows& rows, Workspace& workspace, Parallel& parallel) {
+  constexpr int64_t kCompared = 32;
+  const EventReader reader(event);
+  const int64_t head = layer.heads[place], S = rows.keys, n = std::min(kCompared, rows.kept);
+  std::vector<int64_t> queries;
+  for (int64_t i = 0; i < n; ++i) queries.push_back(rows.begin - rows.position + (i + 1) * rows.kept / n - 1);
+  const Tensor exact = nn::attention_weights(event, queries, workspace, parallel);
+  std::vector<float> q, k;
+  for (const int64_t t : queries) reader.q(b, head, t, q);
+  for (int64_t s = 0; s < S; ++s) reader.k(b, layer.key_head(head), s, k);
+  const std::vector<float> q16 = Array::f16({std::ssize(q)}, q).values(), k16 = Array::f16({std::ssize(k)}, k).values();
+  double error = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t t = queries[static_cast<size_t>(i)];
+    const double lse = double{static_cast<float>(reader.lse(b, head, t))};
+    const float* row = exact.data<float>() + ((b * exact.shape(1) + head) * n + i) * S;
+    for (int64_t s = 0; s < S; ++s) {
+      const double weight =
+          weight_of(layer, place, q16.data() + i * layer.D, k16.data() + s * layer.D, lse, rows.position + t, s);
+      error = std::max(error, std::abs(weight - double{row[s]}));
+    }
+  }
+  return error;
+}
+
+}  // namespace
+
+void observe_long(const nn::AttentionEvent& event, int64_t b, const RecordedLayer& layer,
+                  const RecorderOptions& options, Workspace& workspace, Parallel& parallel, NodeRows& to) {
+  const EventReader reader(event);
+  const int64_t T = reader.T(), S = reader.S(), H = reader.heads(), B = event.stats.shape(0);
+  if (event.dtype() != DType::f32) {
+    throw Error("trace: a model in f64 came with " + std::to_string(std::max(T, S)) + " tokens, expected at most " +
+                std::to_string(options.full) + ": longer texts are observed in f32 alone");
+  }
+  const int64_t K = options.top, M = std::min(options.map, T), N = std::min(options.map, S);
+  const int64_t first = to.begin - to.position;
+  {
+    const Tensor out = Tensor::uninitialised({B, H, T, reader.Dv()}), entropy = Tensor::uninitialised({B, H, T});
+    const Tensor top_weights = Tensor::uninitialised({B, H, T, K});
+    const Tensor top_keys = Tensor::uninitialised({B, H, T, K}, DType::i32);
+    kernels::attention_forward(event.inputs,
+                               {.out = out.view<float, 4>(),
+                                .entropy = entropy.view<float, 3>(),
+                                .top_weights = top_weights.view<float, 4>(),
+                                .top_keys = top_keys.view<int32_t, 4>()},
+                               event.options, workspace, parallel);
+    take<float>(entropy, b, layer.heads, first, to.kept, to.entropy);
+    take<float>(top_weights, b, layer.heads, first * K, to.kept * K, to.top_weights);
+    take<int32_t>(top_keys, b, layer.heads, first * K, to.kept * K, to.top_keys);  // -1 becomes kNoKey
+  }
+  for (size_t i = 0; i < to.entropy.size(); ++i) to.max.push_back(to.top_weights[i * static_cast<size_t>(K)]);
+  const Tensor mean = Tensor::uninitialised({B, H, M, N}), max = Tensor::uninitialised({B, H, M, N});
+  const Tensor received = Tensor::uninitialised({B, H, S});
+  kernels::attention_observe(
+      event.inputs, event.stats.view<const float, 4>(),
+      {.received = received.view<float, 3>(), .map_mean = mean.view<float, 4>(), .map_max = max.view<float, 4>()},
+      event.options, workspace, parallel);
+  to.map_rows = M, to.map_columns = N;
+  take<float>(mean, b, layer.heads, 0, M * N, to.map_mean);
+  take<float>(max, b, layer.heads, 0, M * N, to.map_max);
+  take<float>(received, b, layer.heads, 0, S, to.received);
+  const std::set<std::string> tiles(options.tiles.begin(), options.tiles.end());
+  for (size_t place = 0; place < layer.heads.size(); ++place) {
+    const int64_t head = layer.heads[place];
+    if (!tiles.contains(layer.path + "." + std::to_string(head)) || to.kept == 0) continue;
+    to.tile_error[head] = error_in_f16(event, b, layer, place, to, workspace, parallel);
+  }
+}
+
+}  // namespace heed::trace
