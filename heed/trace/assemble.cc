@@ -230,31 +230,47 @@ class Assembly {
     }
   }
 
+  bool is_tile(int64_t head) const {
+    const std::string name = layer_.path + "." + std::to_string(head);
+    return T_ > 0 && std::find(options_.tiles.begin(), options_.tiles.end(), name) != options_.tiles.end();
+  }
+
+  // In halves, unless they are too coarse for scores as large as these.
   void add_tiles(Attention& one) {
-    const std::vector<float> lse = joined(&NodeRows::lse, 1);
+    const int64_t K = options_.top;
+    const std::vector<float> lse = joined(&NodeRows::lse, 1), top_weights = joined(&NodeRows::top_weights, K);
+    const std::vector<uint32_t> top_keys = joined(&NodeRows::top_keys, K);
     for (int64_t h = 0; h < H_; ++h) {
       const int64_t head = layer_.heads[static_cast<size_t>(h)];
-      double error = 0;
-      bool chosen = false;
-      for (const NodeRows* part : parts_) {
-        const auto found = part->tile_error.find(head);
-        if (found != part->tile_error.end()) chosen = true, error = std::max(error, found->second);
-      }
-      if (!chosen) continue;
-      const std::vector<float> q = queries_of(head), k = keys_of(&NodeRows::k, layer_.key_head(head));
-      // Where scores are so large that halves are too coarse, floats it is.
-      const bool halves = error <= kTileTolerance;
-      const auto stored = [&](const std::vector<int64_t>& shape, const std::vector<float>& numbers) {
-        return halves ? Array::f16(shape, numbers) : Array::f32(shape, numbers);
+      if (!is_tile(head)) continue;
+      const auto rows_of = [&](const auto& all, int64_t width) {
+        return std::span(all).subspan(static_cast<size_t>(h * T_ * width), static_cast<size_t>(T_ * width));
       };
+      const std::vector<float> q = queries_of(head), k = keys_of(&NodeRows::k, layer_.key_head(head));
+      const auto error_as = [&](const Array& queries, const Array& keys) {
+        const std::vector<float> stored_q = queries.values(), stored_k = keys.values();
+        return tile_error(layer_, static_cast<size_t>(h),
+                          {.q = stored_q,
+                           .k = stored_k,
+                           .lse = rows_of(lse, 1),
+                           .top_weights = rows_of(top_weights, K),
+                           .top_keys = rows_of(top_keys, K),
+                           .first = begin_},
+                          queries.dtype);
+      };
+      Array queries = Array::f16({T_, layer_.D}, q), keys = Array::f16({S_, layer_.D}, k);
+      double error = error_as(queries, keys);
+      if (error > kTileTolerance) {
+        queries = Array::f32({T_, layer_.D}, q), keys = Array::f32({S_, layer_.D}, k);
+        error = error_as(queries, keys);
+      }
       const std::string name = "." + std::to_string(head);
-      one.tiles.push_back(
-          {.head = head,
-           .q = put("q" + name, stored({T_, layer_.D}, q)),
-           .k = put("k" + name, stored({S_, layer_.D}, k)),
-           .lse = put("lse" + name, {T_}, std::span(lse).subspan(static_cast<size_t>(h * T_), static_cast<size_t>(T_))),
-           .error = halves ? error : 0});
-      trace_.capture.tolerance = std::max(trace_.capture.tolerance, kTileTolerance);
+      one.tiles.push_back({.head = head,
+                           .q = put("q" + name, std::move(queries)),
+                           .k = put("k" + name, std::move(keys)),
+                           .lse = put("lse" + name, {T_}, rows_of(lse, 1)),
+                           .error = error});
+      trace_.capture.tolerance = std::max({trace_.capture.tolerance, kTileTolerance, error});
     }
   }
 

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is kept of a long text: with the fused observers, in memory linear in its length.
 #include <algorithm>
-#include <cmath>
-#include <set>
 
 #include "heed/base/error.h"
 #include "heed/kernels/attention/observe.h"
-#include "heed/nn/attention_weights.h"
 #include "heed/trace/event_reader.h"
 #include "heed/trace/recorded.h"
 
@@ -22,52 +19,6 @@ void take(const Tensor& from, int64_t b, std::span<const int64_t> heads, int64_t
     const T* numbers = from.data<T>() + (b * from.shape(1) + head) * each + first;
     for (int64_t i = 0; i < count; ++i) to.push_back(static_cast<To>(numbers[i]));
   }
-}
-
-// The weight of a pair by the vectors that a trace would hold.
-double weight_of(const RecordedLayer& layer, size_t head_place, const float* q, const float* k, double lse,
-                 int64_t query, int64_t key) {
-  if (!layer.mask.sees(query, key)) return 0;
-  double score = 0;
-  for (int64_t d = 0; d < layer.D; ++d) {
-    const double a = double{q[d]}, b = double{k[d]};
-    score += layer.w.empty() ? a * b
-                             : double{layer.w[head_place * static_cast<size_t>(layer.D) + static_cast<size_t>(d)]} *
-                                   std::tanh(a + b);
-  }
-  score *= layer.score.scale;
-  if (layer.score.softcap) score = *layer.score.softcap * std::tanh(score / *layer.score.softcap);
-  if (!layer.score.slopes.empty()) {
-    score -= layer.score.slopes[head_place] * static_cast<double>(std::abs(query - key));
-  }
-  return std::exp(score - lse);
-}
-
-// How far weights from vectors in f16 are from the exact ones, in some rows all over the text.
-double error_in_f16(const nn::AttentionEvent& event, int64_t b, const RecordedLayer& layer, size_t place,
-                    const NodeRows& rows, Workspace& workspace, Parallel& parallel) {
-  constexpr int64_t kCompared = 32;
-  const EventReader reader(event);
-  const int64_t head = layer.heads[place], S = rows.keys, n = std::min(kCompared, rows.kept);
-  std::vector<int64_t> queries;
-  for (int64_t i = 0; i < n; ++i) queries.push_back(rows.begin - rows.position + (i + 1) * rows.kept / n - 1);
-  const Tensor exact = nn::attention_weights(event, queries, workspace, parallel);
-  std::vector<float> q, k;
-  for (const int64_t t : queries) reader.q(b, head, t, q);
-  for (int64_t s = 0; s < S; ++s) reader.k(b, layer.key_head(head), s, k);
-  const std::vector<float> q16 = Array::f16({std::ssize(q)}, q).values(), k16 = Array::f16({std::ssize(k)}, k).values();
-  double error = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t t = queries[static_cast<size_t>(i)];
-    const double lse = double{static_cast<float>(reader.lse(b, head, t))};
-    const float* row = exact.data<float>() + ((b * exact.shape(1) + head) * n + i) * S;
-    for (int64_t s = 0; s < S; ++s) {
-      const double weight =
-          weight_of(layer, place, q16.data() + i * layer.D, k16.data() + s * layer.D, lse, rows.position + t, s);
-      error = std::max(error, std::abs(weight - double{row[s]}));
-    }
-  }
-  return error;
 }
 
 }  // namespace
@@ -107,12 +58,6 @@ void observe_long(const nn::AttentionEvent& event, int64_t b, const RecordedLaye
   take<float>(mean, b, layer.heads, 0, M * N, to.map_mean);
   take<float>(max, b, layer.heads, 0, M * N, to.map_max);
   take<float>(received, b, layer.heads, 0, S, to.received);
-  const std::set<std::string> tiles(options.tiles.begin(), options.tiles.end());
-  for (size_t place = 0; place < layer.heads.size(); ++place) {
-    const int64_t head = layer.heads[place];
-    if (!tiles.contains(layer.path + "." + std::to_string(head)) || to.kept == 0) continue;
-    to.tile_error[head] = error_in_f16(event, b, layer, place, to, workspace, parallel);
-  }
 }
 
 }  // namespace heed::trace

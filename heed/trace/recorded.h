@@ -23,7 +23,6 @@ struct NodeRows {
   double row_sum_error = 0;
   std::map<int64_t, std::vector<float>> q{};       // of a head: [kept,D]
   std::map<int64_t, std::vector<float>> k{}, v{};  // of a head of keys: of its own tokens, or of all of a source
-  std::map<int64_t, double> tile_error{};          // of a head in f16
   // Of a long text, by heads: [H,M,N], and [H,S].
   int64_t map_rows = 0, map_columns = 0;
   std::vector<float> map_mean{}, map_max{}, received{};
@@ -73,6 +72,15 @@ struct Recorder::Kept {
 
 // The K strongest of a row, and its entropy and maximum, are added to those of `to`.
 void add_row_statistics(std::span<const float> row, int64_t K, NodeRows& to);
+
+// How far weights that are computed from vectors of a head, as they are stored, are from the exact ones, at most: q
+// [T,D], k [S,D], the rows' log-sum-exp, and the K strongest keys of each row with their exact weights.
+struct TileRows {
+  std::span<const float> q{}, k{}, lse{}, top_weights{};
+  std::span<const uint32_t> top_keys{};
+  int64_t first = 0;  // position of the first query
+};
+double tile_error(const RecordedLayer&, size_t head_place, const TileRows&, Storage stored);
 
 // Fills `to` with what takes memory linear in the length, in place of rows: from event row b.
 void observe_long(const nn::AttentionEvent&, int64_t b, const RecordedLayer&, const RecorderOptions&, Workspace&,

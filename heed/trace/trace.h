@@ -161,8 +161,8 @@ struct Pooled {
   Ref received{};  // [heads,keys]: the sum of what the queries give to each key
 };
 
-// What any part of a long head can be computed from: weight = exp(score - lse), with `error` the largest difference
-// from the exact weight in rows that were compared.
+// What any part of a long head can be computed from: weight = exp(score - lse), which differs from the exact weight by
+// at most `error`.
 struct Tile {
   int64_t head = 0;
   Ref q{}, k{};  // [T,D], [S,D]
