@@ -12,6 +12,7 @@ namespace heed::trace {
 namespace {
 
 constexpr int64_t kAny = -1;
+constexpr int64_t kFar = int64_t{1} << 53;  // tokens: sums of two are no overflow
 
 std::string shown(std::span<const int64_t> shape) {
   std::string text = "[";
@@ -119,6 +120,11 @@ class Checker {
     if (std::ssize(one.key_heads) != H) {
       fail(".key_heads has " + std::to_string(one.key_heads.size()) + " numbers, expected " + std::to_string(H) +
            ", one a head");
+    }
+    for (const int64_t number : {one.mask.offset, one.mask.left.value_or(0), one.mask.right.value_or(0)}) {
+      if (number > kFar || number < -kFar) {
+        fail(".mask has " + std::to_string(number) + ", expected a number of tokens");
+      }
     }
     if (!one.score.slopes.empty() && std::ssize(one.score.slopes) != H) fail(".score.slopes: expected one a head");
     check_ref(".weights", one.weights, {H, T, S});

@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "heed/analysis/weights.h"
 #include "heed/base/testing.h"
 #include "heed/data/batch.h"
 #include "heed/decode/generate.h"
@@ -337,9 +336,17 @@ TEST(Record, OnlyWhatWasChosen) {
             "trace: layer 'encoder.0.self' has no head 2, expected 0 to 1");
 }
 
+class FirstHeadOff final : public nn::Observer {
+  Tensor head_gate(const std::string& path, int64_t heads) override {
+    Tensor gate = Tensor::full({heads}, 1);
+    if (path == "encoder.0.self") gate.data<float>()[0] = 0;
+    return gate;
+  }
+};
+
 TEST(Record, AHeadThatIsOffIsOff) {
   const decode::Engine engine(text_model(testing::transformer(Kind::encoder_decoder), seeded(9)));
-  analysis::HeadSwitch off("encoder.0.self.0");
+  FirstHeadOff off;
   RecordOptions options = beam(1);
   options.recorder.gates = &off;
   const Trace with = record_translation(engine, kSentence, beam(1)),

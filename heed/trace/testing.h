@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "heed/base/rng.h"
-#include "heed/base/testing.h"
 #include "heed/data/text_model.h"
 #include "heed/models/model.h"
 #include "heed/text/tokenizer.h"

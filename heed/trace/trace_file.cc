@@ -185,7 +185,11 @@ class Reader {
     if (!tree.object()) fail("is " + shown(tree) + ", expected an object");
     read_field(tree, "shape", array.shape);
     read_field(tree, "dtype", array.dtype);
-    if (array.dtype == Storage::u8n) read_field(tree, "min", array.low), read_field(tree, "max", array.high);
+    if (array.dtype == Storage::u8n) {
+      read_field(tree, "min", array.low), read_field(tree, "max", array.high);
+      constexpr double kLargest = 1e30;  // both ends, and what lies between them, are floats
+      if (std::abs(array.low) > kLargest || std::abs(array.high) > kLargest) fail("has min or max beyond 1e30");
+    }
     std::string encoding, text;
     read_field(tree, "enc", encoding);
     if (encoding != "base64") fail(".enc is " + io::quote(encoding) + ", expected 'base64'");
