@@ -76,8 +76,8 @@ struct Command {
     trace.check(from_input ? 0 : sentences.size());
     const decode::Translator translator(open_engine(folder, threads, models::Task::translate));
     if (from_input) return explain_input(translator);
+    trace.write(translator.engine(), sentences.front());  // also of a model that has no attention to explain
     for (const std::string& sentence : sentences) explain(translator, sentence);
-    trace.write(translator.engine(), sentences.front());
   }
 
  private:

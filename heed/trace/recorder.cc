@@ -31,7 +31,7 @@ std::vector<BatchRow> rows_of(std::span<const nn::HypothesisRow> rows, int64_t B
 Score score_of(const nn::AttentionEvent& event, const EventReader& reader, std::span<const int64_t> heads) {
   Score score;
   score.fn = reader.has_w() ? ScoreFunction::additive : ScoreFunction::dot;
-  const double usual = reader.has_w() ? 1 : 1 / std::sqrt(static_cast<double>(reader.D()));
+  const double usual = reader.has_w() ? 1 : 1 / std::sqrt(static_cast<double>(reader.key_width()));
   score.scale = event.options.scale ? double{*event.options.scale} : usual;
   if (event.options.softcap > 0) score.softcap = double{event.options.softcap};
   if (const auto& alibi = event.options.mask.alibi) {
@@ -173,7 +173,7 @@ void Recorder::attention(const nn::AttentionEvent& event) {
   const auto wanted = std::find(options.layers.begin(), options.layers.end(), event.path);
   if (!options.layers.empty() && wanted == options.layers.end()) return;
   const EventReader reader(event);
-  const int64_t T = reader.T(), S = reader.S();
+  const int64_t T = reader.queries(), S = reader.keys();
   auto layer = std::find_if(kept_->layers.begin(), kept_->layers.end(),
                             [&](const RecordedLayer& one) { return one.path == event.path; });
   const bool is_new = layer == kept_->layers.end();
@@ -181,7 +181,7 @@ void Recorder::attention(const nn::AttentionEvent& event) {
     kept_->layers.push_back({.path = event.path, .role = event.role});
     layer = kept_->layers.end() - 1;
     layer->all_heads = reader.heads(), layer->all_key_heads = reader.key_heads();
-    layer->D = reader.D(), layer->Dv = reader.Dv();
+    layer->D = reader.key_width(), layer->Dv = reader.value_width();
     layer->heads = chosen_heads(options, event.path, reader.heads());
     layer->score = score_of(event, reader, layer->heads);
     if (reader.has_w()) {
