@@ -7,6 +7,7 @@
 
 #include "heed/base/testing.h"
 #include "heed/data/batch.h"
+#include "heed/data/testing.h"
 #include "heed/decode/generate.h"
 #include "heed/decode/tag.h"
 #include "heed/decode/translate.h"
@@ -188,6 +189,25 @@ TEST(Record, RowsOfABeamAreThoseOfOnePassOverTheSameTokens) {
         expect_same(trace, one.gates, again, other->gates, 1e-5, one.path + " gates");
       }
     }
+  }
+}
+
+TEST(Record, AModelInDoubleGivesTheSame) {
+  for (const Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    const data::TextModel model = text_model(family.options, seeded(12));
+    const std::shared_ptr<const models::Model> twin = data::testing::in_double(model.model());
+    const Trace f32 = record(decode::Engine(model), kSentence, beam(1));
+    const Trace f64 = record(decode::Engine(data::TextModel(twin, model.tokenizers(), "m")), kSentence, beam(1));
+    EXPECT_EQ(f64.capture.precision, "f64");
+    EXPECT_EQ(f32.capture.precision, "f32");
+    expect_consistent(f64);
+    if (f64.output.text != f32.output.text) continue;  // two were equally likely
+    ASSERT_EQ(f64.attn.size(), f32.attn.size());
+    for (size_t i = 0; i < f32.attn.size(); ++i) {
+      expect_same(f32, f32.attn[i].weights, f64, f64.attn[i].weights, 1e-4, f32.attn[i].id);
+    }
+    EXPECT_NEAR(f32.output.logprob, f64.output.logprob, 1e-3);
   }
 }
 
