@@ -13,6 +13,7 @@
 #include "cli/lines.h"
 #include "cli/open.h"
 #include "cli/output.h"
+#include "cli/trace_flag.h"
 #include "heed/analysis/explain.h"
 #include "heed/base/error.h"
 #include "heed/decode/translate.h"
@@ -30,7 +31,8 @@ With --word, what that word of the source looks at in each head of the encoder; 
 bars. Sentences come from the command line, or from standard input, a line each (none, or -).
 
 --json writes an object for each sentence: source and translation, source_words, and looks: a word of the translation, or
-with --word a layer and a head, with the weights of all words of the source, and of the end of the sentence. Examples:
+with --word a layer and a head, with the weights of all words of the source, and of the end of the sentence. --trace
+writes, for one sentence, all that was recorded while it was translated. Examples:
 
   heed explain --model model "The animal didn't cross the street because it was too tired."
   heed explain --model model --word it --head encoder.1.self.0 "The boy bought the apple and ate it.")";
@@ -55,6 +57,7 @@ std::string check_top(const std::string& text) {
 struct Command {
   analysis::AlignOptions align;
   Flags flags;
+  TraceFlag trace;
   std::string folder, word, head;
   std::vector<std::string> sentences;
   int64_t top = 3;
@@ -69,8 +72,11 @@ struct Command {
     flags.apply(fields());
     if (!head.empty() && word.empty())
       throw UsageError("heed: --head came without --word, expected the word that looks");
+    const bool from_input = sentences.empty() || sentences == Lines{"-"};
+    trace.check(from_input ? 0 : sentences.size());
     const decode::Translator translator(open_engine(folder, threads, models::Task::translate));
-    if (sentences.empty() || sentences == Lines{"-"}) return explain_input(translator);
+    if (from_input) return explain_input(translator);
+    trace.write(translator.engine(), sentences.front());  // also of a model that has no attention to explain
     for (const std::string& sentence : sentences) explain(translator, sentence);
   }
 
@@ -198,6 +204,7 @@ void add_explain(CLI::App& heed, Action& action) {
   app->add_flag("--json", command->json, "Write a JSON object for each sentence");
   add_threads(*app, command->threads);
   app->add_option("sentences", command->sentences, "Sentences; none, or -: standard input")->type_name("TEXT");
+  command->trace.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

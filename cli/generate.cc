@@ -13,6 +13,7 @@
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/search_flags.h"
+#include "cli/trace_flag.h"
 #include "heed/base/error.h"
 #include "heed/decode/generate.h"
 
@@ -25,7 +26,7 @@ constexpr const char* kHelp =
 The best continuation, by --beam, or one drawn at random with --sample; the same seed draws the same. --nbest writes
 several, a line each. The prompt stands before its continuation as it came. Files have a prompt on each line, and each
 gives its lines in their order. --json writes an object for each prompt, with text, score, log_probability, finished and
-tokens of each continuation. Examples:
+tokens of each continuation. --trace writes, for one --prompt, all that was recorded while it was gone on with. Examples:
 
   heed generate --model model --prompt "The cat" --sample --temperature 0.8 --seed 3
   heed generate --model model --sample --nbest 5 --json prompts.txt)";
@@ -35,6 +36,7 @@ struct Command {
   decode::ConstraintTexts phrases;
   StorageOptions storage;
   Flags flags;
+  TraceFlag trace;
   LineInput input;
   std::string folder, prompt;
   int threads = 0;
@@ -52,6 +54,7 @@ struct Command {
     flags.apply(fields());
     settle_search(flags, options.search);
     check_phrases(phrases, options.search);
+    trace.check(input.files.empty() ? 1 : input.files.size() + 1);
     if (storage.cache != NumberFormat::f32) options.call.cache = dtype_of(storage.cache);
     const decode::Generator generator(open_engine(folder, threads, models::Task::language, storage));
     options.constraints = decode::constraints_of(generator.engine().text_model(), phrases);
@@ -96,6 +99,7 @@ struct Command {
       throw Error(std::string("--prompt: ") + error.what());
     }
     write_output(shown(generator, prompt, generator.generate(std::span(&prompt, 1), options).front()));
+    trace.write(generator.engine(), prompt, {.search = options.search, .constraints = options.constraints});
   }
 
   std::string shown(const decode::Generator& generator, const std::string& begin,
@@ -125,6 +129,7 @@ void add_generate(CLI::App& heed, Action& action) {
   app->add_flag("--scores", command->scores, "Print each score before its text");
   app->add_flag("--json", command->json, "Write a JSON object for each prompt");
   add_phrases(*app, command->phrases);
+  command->trace.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

@@ -10,6 +10,8 @@
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
+#include "cli/output.h"
+#include "cli/trace_flag.h"
 #include "heed/decode/tag.h"
 
 namespace heed::cli {
@@ -22,7 +24,7 @@ The model is one that heed train has made with --preset tagger or self-attentive
 files, or of standard input, gives a line of tags with spaces between them; an empty line stays empty. A line that is no
 UTF-8, or longer than the model can take, is an error with its number, after those before it; with --skip-bad it becomes
 an empty line. --json writes an object for each line: its text, and its words, each with its tag and the tag's
-log_probability. Example:
+log_probability. --trace writes, for one line, all that was recorded while it was tagged. Example:
 
   heed corpus --pairs 100000 --task tag --split corpus
   heed train --data corpus/train.tsv --dev corpus/dev.tsv --preset tagger --out model --steps 500
@@ -31,6 +33,7 @@ log_probability. Example:
 struct Command {
   decode::TagOptions options;
   Flags flags;
+  TraceFlag trace;
   LineInput input;
   std::string folder;
   int threads = 0;
@@ -43,6 +46,8 @@ struct Command {
   void run() {
     flags.apply(fields());
     const decode::Tagger tagger(open_engine(folder, threads, models::Task::tag));
+    trace.check(1);  // lines are counted as they come
+    if (trace.given()) return write_traced(tagger);
     const auto tag = [&](const Chunk& chunk, const Answer& answer) {
       tagger.tag(chunk.lines, options, [&](size_t i, const decode::Tagging& found) {
         answer(i, json ? json_line(json_of(chunk.lines[i], found)) : shown(found));
@@ -54,6 +59,17 @@ struct Command {
   }
 
  private:
+  void write_traced(const decode::Tagger& tagger) const {
+    Lines lines;
+    for (const std::string& file : input.files.empty() ? Lines{"-"} : input.files) {
+      for (std::string& line : read_lines(file)) lines.push_back(std::move(line));
+    }
+    trace.check(lines.size());
+    const decode::Tagging found = tagger.tag(lines.front(), options);
+    write_output(json ? json_line(json_of(lines.front(), found)) : shown(found));
+    trace.write(tagger.engine(), lines.front());
+  }
+
   std::string shown(const decode::Tagging& found) const {
     std::string text;
     for (const decode::TaggedToken& one : found) {
@@ -83,6 +99,7 @@ void add_tag(CLI::App& heed, Action& action) {
   app->add_flag("--words", command->words, "Print word/TAG instead of the tag alone");
   app->add_flag("--json", command->json, "Write a JSON object for each line");
   add_threads(*app, command->threads);
+  command->trace.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

@@ -37,7 +37,7 @@ MAY_INCLUDE = {
     "heed/trace": ["heed/decode"],
     "heed/train": ["heed/evaluate", "heed/dist"],
     "heed/grammar": ["heed/evaluate"],
-    "heed/heed.h": ["heed/train", "heed/attention.h"],
+    "heed/heed.h": ["heed/train", "heed/trace", "heed/attention.h"],
     "heed/lab": ["heed/heed.h", "heed/train", "heed/trace", "heed/grammar"],
     "bench": ["heed/lab"],
     "cli": ["heed/lab", "bench"],

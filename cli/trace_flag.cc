@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/trace_flag.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <utility>
+
+#include "cli/action.h"
+#include "heed/trace/trace_file.h"
+
+namespace heed::cli {
+
+void TraceFlag::add(CLI::App& app) {
+  app.add_option("--trace", file, "Also write what every head did for this one text, as JSON (docs/trace.md)")
+      ->type_name("FILE");
+  app.add_option("--trace-head", heads, "A head of a text above 512 tokens that is kept whole: decoder.0.self.1")
+      ->type_name("LAYER.HEAD")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void TraceFlag::check(size_t texts) const {
+  if (!given() && !heads.empty()) throw UsageError("heed: --trace-head came without --trace, expected both");
+  if (given() && texts != 1) {
+    throw UsageError(fmt::format("heed: --trace came with {} texts, expected one: a trace is of one text", texts));
+  }
+}
+
+void TraceFlag::write(const decode::Engine& engine, const std::string& text, trace::RecordOptions options) const {
+  if (!given()) return;
+  options.recorder.tiles = heads;
+  trace::save(file, trace::record(engine, text, options));
+}
+
+}  // namespace heed::cli
