@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/flags.h"
+#include "cli/gate_flags.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
@@ -31,6 +32,7 @@ log_probability. Example:
 struct Command {
   decode::TagOptions options;
   Flags flags;
+  GateFlags gates;
   LineInput input;
   std::string folder;
   int threads = 0;
@@ -43,6 +45,7 @@ struct Command {
   void run() {
     flags.apply(fields());
     const decode::Tagger tagger(open_engine(folder, threads, models::Task::tag));
+    gates.apply(tagger.engine(), options.call);
     const auto tag = [&](const Chunk& chunk, const Answer& answer) {
       tagger.tag(chunk.lines, options, [&](size_t i, const decode::Tagging& found) {
         answer(i, json ? json_line(json_of(chunk.lines[i], found)) : shown(found));
@@ -83,6 +86,7 @@ void add_tag(CLI::App& heed, Action& action) {
   app->add_flag("--words", command->words, "Print word/TAG instead of the tag alone");
   app->add_flag("--json", command->json, "Write a JSON object for each line");
   add_threads(*app, command->threads);
+  command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/flags.h"
+#include "cli/gate_flags.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
@@ -40,6 +41,7 @@ struct Command {
   decode::ConstraintTexts phrases;
   StorageOptions storage;
   Flags flags;
+  GateFlags gates;
   LineInput input;
   std::string folder;
   int threads = 0;
@@ -67,6 +69,7 @@ struct Command {
     const decode::Translator translator(open_engine(folder, threads, models::Task::translate, storage));
     const data::TextModel& model = translator.engine().text_model();
     options.constraints = decode::constraints_of(model, phrases);
+    gates.apply(translator.engine(), options.call);
     const auto translate = [&](const Chunk& chunk, const Answer& answer) {
       options.first = chunk.first;
       translator.translate(chunk.lines, options, [&](size_t i, const decode::Translations& found) {
@@ -120,6 +123,7 @@ void add_translate(CLI::App& heed, Action& action) {
   app->add_flag("--align", command->align, "Print which words belong together after each translation");
   app->add_flag("--json", command->json, "Write a JSON object for each line");
   add_phrases(*app, command->phrases);
+  command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }
