@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "heed/base/error.h"
@@ -14,8 +15,8 @@ namespace {
 // The whole of `text` as a number; false where it is none.
 template <class T>
 bool read_number(std::string_view text, T& number) {
-  const char* end = text.data() + text.size();
-  return !text.empty() && std::from_chars(text.data(), end, number).ptr == end;
+  const char *begin = std::to_address(text.begin()), *end = begin + text.size();
+  return !text.empty() && std::from_chars(begin, end, number).ptr == end;
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ void check_head(const std::string& layer, int64_t head, int64_t heads) {
 Gates::Gates(std::vector<HeadGate> gates, nn::Observer* other) : ObserverBeside(other), gates_(std::move(gates)) {}
 
 Tensor Gates::head_gate(const std::string& path, int64_t heads) {
-  const Tensor given = ObserverBeside::head_gate(path, heads);
+  Tensor given = ObserverBeside::head_gate(path, heads);
   const bool mine = std::any_of(gates_.begin(), gates_.end(), [&](const HeadGate& g) { return g.layer == path; });
   if (!mine) return given;
   Tensor factors = given ? given.converted(DType::f64) : Tensor::full({heads}, 1, DType::f64);
@@ -91,6 +92,7 @@ std::vector<AttentionLayer> attention_layers(const nn::Pass& pass, const models:
 void check_gates(const nn::Pass& pass, const models::Model& model, std::span<const HeadGate> gates) {
   const std::vector<AttentionLayer> layers = attention_layers(pass, model);
   std::vector<std::string> paths;
+  paths.reserve(layers.size());
   for (const AttentionLayer& layer : layers) paths.push_back(layer.path);
   for (const HeadGate& gate : gates) {
     check_layer(gate.layer, paths);

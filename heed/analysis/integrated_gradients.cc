@@ -25,7 +25,7 @@ class ScaledEmbeddings final : public nn::ObserverBeside {
     Context plain = context;
     plain.tape = nullptr;
     const Tensor scaled = ops::scale(plain, whole, factor_).value();
-    const Var leaf = context.tape ? context.tape->leaf(scaled) : Var(scaled);
+    Var leaf = context.tape ? context.tape->leaf(scaled) : Var(scaled);
     sides_.push_back({side, whole, leaf});
     return leaf;
   }

@@ -32,7 +32,7 @@ std::optional<Question> question_without(const Question& question, const std::ve
     throw Error("leave out: a token of a word is " + std::to_string(position) + ", expected 0 to " +
                 std::to_string(std::ssize(text) - 1));
   }
-  if (task == models::Task::tag || task == models::Task::language) {
+  if (const bool one_text = task == models::Task::tag || task == models::Task::language; one_text && target.position) {
     const int64_t at = *target.position;
     const bool too_late = std::any_of(word.begin(), word.end(), [&](int64_t i) { return i >= at; });
     if (task == models::Task::tag ? has(word, at) : too_late) return {};
@@ -56,6 +56,7 @@ std::vector<std::optional<double>> leave_out(const nn::Pass& pass, const Questio
   }
   const double whole = question.measure(pass);
   std::vector<std::optional<double>> changes;
+  changes.reserve(words.size());
   for (const std::vector<int64_t>& word : words) {
     const std::optional<Question> rest = question_without(question, word);
     changes.push_back(rest ? std::optional(rest->measure(pass) - whole) : std::nullopt);

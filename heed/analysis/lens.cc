@@ -20,7 +20,7 @@ class Lens final : public nn::ObserverBeside {
     if (event.side != question_.output_side()) return;
     const Tensor logits = question_.model().readout(pass_, event.states).value();
     LensLayer layer{event.path, question_.value_of(pass_, logits).value().item(), {}};
-    if (question_.target().position) layer.first_choice = strongest(logits, *question_.target().position);
+    if (const auto position = question_.target().position) layer.first_choice = strongest(logits, *position);
     layers_.push_back(layer);
   }
   const std::vector<LensLayer>& layers() const { return layers_; }

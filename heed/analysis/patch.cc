@@ -54,7 +54,7 @@ Tensor the_others(const Tensor& own, const Tensor& outputs) {
 }  // namespace
 
 Var HeadOutputs::head_outputs(const Context& context, const std::string& path, int64_t heads, const Var& outputs) {
-  const Var given = ObserverBeside::head_outputs(context, path, heads, outputs);
+  Var given = ObserverBeside::head_outputs(context, path, heads, outputs);
   layers_.push_back({path, heads, given.value()});
   return given;
 }
@@ -62,6 +62,7 @@ Var HeadOutputs::head_outputs(const Context& context, const std::string& path, i
 Patch::Patch(std::vector<PatchSite> sites, const HeadOutputs& kept, nn::Observer* other)
     : ObserverBeside(other), sites_(std::move(sites)), kept_(kept) {
   std::vector<std::string> paths;
+  paths.reserve(kept.layers().size());
   for (const HeadOutputs::Layer& layer : kept.layers()) paths.push_back(layer.path);
   for (const PatchSite& site : sites_) {
     check_layer(site.layer, paths);
@@ -70,7 +71,7 @@ Patch::Patch(std::vector<PatchSite> sites, const HeadOutputs& kept, nn::Observer
 }
 
 Var Patch::head_outputs(const Context& context, const std::string& path, int64_t heads, const Var& outputs) {
-  const Var given = ObserverBeside::head_outputs(context, path, heads, outputs);
+  Var given = ObserverBeside::head_outputs(context, path, heads, outputs);
   Tensor own;
   for (const PatchSite& site : sites_) {
     if (site.layer != path) continue;

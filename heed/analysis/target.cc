@@ -84,7 +84,7 @@ Var Question::value_of(const Context& pass, const Var& logits) const {
   if (!target_.position) return log_probability(pass, rows, 0, labels_);
   const int64_t at = *target_.position;
   const int32_t token = target_.token.value_or(labels_[static_cast<size_t>(at)]);
-  const Var value = log_probability(pass, rows, at, std::span(&token, 1));
+  Var value = log_probability(pass, rows, at, std::span(&token, 1));
   if (!target_.against) return value;
   const Var other = log_probability(pass, rows, at, std::span(&*target_.against, 1));
   return ops::add(pass, value, ops::scale(pass, other, -1));
