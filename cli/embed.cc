@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/flags.h"
+#include "cli/gate_flags.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
@@ -28,6 +29,7 @@ an empty line. Example:
 struct Command {
   decode::EmbedOptions options;
   Flags flags;
+  GateFlags gates;
   LineInput input;
   std::string folder;
   int threads = 0;
@@ -40,6 +42,7 @@ struct Command {
   void run() {
     flags.apply(fields());
     const decode::Embedder embedder(open_engine(folder, threads));
+    gates.apply(embedder.engine(), options.call);
     const auto embed = [&](const Chunk& chunk, const Answer& answer) {
       embedder.embed(chunk.lines, options, [&](size_t i, const decode::Embedding& found) {
         answer(i, json ? json_line({{"text", chunk.lines[i]}, {"vector", found.vector}})
@@ -61,6 +64,7 @@ void add_embed(CLI::App& heed, Action& action) {
   command->input.add_flags(*app, "embed");
   app->add_flag("--json", command->json, "Write a JSON object for each line: its text and its vector");
   add_threads(*app, command->threads);
+  command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

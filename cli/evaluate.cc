@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "cli/flags.h"
+#include "cli/gate_flags.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/search_flags.h"
-#include "heed/analysis/weights.h"
 #include "heed/base/count.h"
 #include "heed/base/error.h"
 #include "heed/base/file.h"
@@ -46,8 +46,8 @@ that their rate is told beside it.
 
 --pronouns says how often a pronoun's translation has the gender of the noun that it stands for, and for each head of
 the encoder, how often the noun it looks at most is that noun, from the pronoun and from the word whose translation
-shows the gender. It needs .align, .referents and .tags beside the TSV file. --head-off shows what a head is good for:
-the same numbers without it. Examples:
+shows the gender. It needs .align, .referents and .tags beside the TSV file. --gate encoder.1.self.2=0 shows what a
+head is good for: the same numbers without it. Examples:
 
   heed evaluate --model model --data corpus/test.tsv --beam 4 --by-length --pronouns
   heed evaluate --hypotheses theirs.txt --references reference.txt)";
@@ -89,7 +89,8 @@ struct Command {
   evaluate::EvaluateOptions options;
   analysis::AlignOptions align;
   Flags flags;
-  std::string folder, data, alignments, head_off, hypotheses, hypotheses_out, references;
+  GateFlags gates;
+  std::string folder, data, alignments, hypotheses, hypotheses_out, references;
   int threads = 0;
   bool json = false, lengths = false, pronouns = false;
 
@@ -113,8 +114,7 @@ struct Command {
     // Opened before the work is done: a name that cannot be written to is known at once.
     std::optional<AtomicFile> output;
     if (!hypotheses_out.empty()) output.emplace(hypotheses_out);
-    if (!head_off.empty()) switch_ = analysis::HeadSwitch(head_off);
-    options.translation.call.observer = &switch_;
+    gates.apply(engine, options.translation.call);
     options.translation.align = align;
     std::optional<Progress> progress;
     if (!json) progress.emplace("pairs", std::ssize(corpus_.pairs));
@@ -124,7 +124,6 @@ struct Command {
     const evaluate::TestSet set(corpus_, engine.text_model().tokenizers(), engine.text_model().task(),
                                 engine.model().max_length(), data);
     const auto judged = evaluate::judge(engine, set, options);
-    switch_.check_found();
     progress.reset();
     if (output) write_hypotheses(judged, *output);
     if (engine.text_model().task() == models::Task::tag) return report_tags(judged);
@@ -140,7 +139,7 @@ struct Command {
                                      {"--hypotheses-out", !hypotheses_out.empty()},
                                      {"--pronouns", pronouns},
                                      {"--alignments", !alignments.empty()},
-                                     {"--head-off", !head_off.empty()}}) {
+                                     {"--gate", gates.given()}}) {
       if (came) throw UsageError(fmt::format("heed: {} and --hypotheses came, expected one of them", flag));
     }
     if (data.empty() == references.empty()) {
@@ -295,7 +294,6 @@ struct Command {
   text::Corpus corpus_;
   std::vector<text::Alignment> gold_;
   std::vector<grammar::Sentence> sentences_;
-  analysis::HeadSwitch switch_;
 };
 
 }  // namespace
@@ -314,11 +312,11 @@ void add_evaluate(CLI::App& heed, Action& action) {
       ->type_name("FILE");
   app->add_option("--alignments", command->alignments, "Gold alignments, line by line; by default .align beside --data")
       ->type_name("FILE");
-  app->add_option("--head-off", command->head_off, "Switch one head off: encoder.0.self.2")->type_name("LAYER.HEAD");
   add_threads(*app, command->threads);
   app->add_flag("--by-length", command->lengths, "Also by length of the sentence");
   app->add_flag("--pronouns", command->pronouns, "Also whether pronouns are understood");
   app->add_flag("--json", command->json, "One JSON object on standard output");
+  command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

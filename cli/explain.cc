@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
-#include <numeric>
 
+#include "cli/action.h"
+#include "cli/explain_methods.h"
 #include "cli/flags.h"
+#include "cli/gate_flags.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
@@ -16,6 +17,8 @@
 #include "cli/trace_flag.h"
 #include "heed/analysis/explain.h"
 #include "heed/base/error.h"
+#include "heed/decode/generate.h"
+#include "heed/decode/tag.h"
 #include "heed/decode/translate.h"
 #include "heed/text/lines.h"
 #include "heed/text/utf8.h"
@@ -24,29 +27,37 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* kHelp =
-    R"(Translates a sentence and says what the model looked at.
+    R"(Says what a model looked at, and what of it made the model say what it said.
 
-For each word of the translation: the words of the source that it looked at when it chose that word (cross-attention).
-With --word, what that word of the source looks at in each head of the encoder; with --head too, in that head alone, as
-bars. Sentences come from the command line, or from standard input, a line each (none, or -).
+Without more, for each word of a translation: the words of the source that it looked at when it chose that word
+(cross-attention); for each word of a tagger's or language model's text, the words that it looks at. --map draws them.
+With --word, what that word looks at in each head; with --head too, in that head alone, as bars. Sentences come from the
+command line, or from standard input, a line each (none, or -).
 
---json writes an object for each sentence: source and translation, source_words, and looks: a word of the translation, or
-with --word a layer and a head, with the weights of all words of the source, and of the end of the sentence. --trace
-writes, for one sentence, all that was recorded while it was translated. Examples:
+What a link is worth is asked with --from and --method. They explain a number: the log-probability of the output that
+the model chose, or is made to say (--target); of one word of it (--of), of a tagger the tag of that word; or of a word
+against another (--against): log p(cansado) - log p(cansada). Of a word in several tokens it is that of the first, or of
+the first that differs. Of a language model it is the next token, unless --of says otherwise. --from ranks the heads by
+what they do to that number from one word, and measures what switching the strongest ones off changes. --method is one
+of these; docs/explaining.md says what each can tell, and what not.
+
+  weights     with --word: what it looks at
+  values      with --word: weights times the size of what is passed on
+  gradients   with --word: weights times what they do to the number
+  heads       all heads, by gradient, and measured
+  rollout     with --of: the words that it comes from, if layers only passed on
+  integrated  the number divided among the words that were read
+  leave-out   what leaving each word out changes, measured
+  lens        what each layer would say if it were the last
+
+--gate scales heads or switches them off, and it is told what that changes. --json writes an object for each sentence:
+what was read and said, and numbers for all words. --trace writes, for one sentence, all that was recorded while the model
+worked on it. Examples:
 
   heed explain --model model "The animal didn't cross the street because it was too tired."
-  heed explain --model model --word it --head encoder.1.self.0 "The boy bought the apple and ate it.")";
-
-constexpr int kBar = 40;  // characters of a weight of 1
-
-// Columns on a terminal: what continues a character of UTF-8 takes none.
-size_t columns(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-std::string padded(const std::string& text, size_t width) {
-  const size_t taken = columns(text);
-  return text + std::string(taken < width ? width - taken : 0, ' ');
-}
+  heed explain --model model --word it --head encoder.1.self.0 "The boy bought the apple and ate it."
+  heed explain --model model --from tired --against cansada "The animal was tired."
+  heed explain --model model --method leave-out --of ancha "The street was wide.")";
 
 std::string check_top(const std::string& text) {
   int64_t n = 0;
@@ -54,139 +65,155 @@ std::string check_top(const std::string& text) {
   return "'" + text + "' is not a number of words, expected 1 to 1000";
 }
 
+// How the output is found that the user did not give.
+struct OutputOptions {
+  int64_t beam{1};
+
+  static void describe(OutputOptions& o, auto&& field) {
+    field("beam", o.beam, "hypotheses kept in search of the output; 1: greedy", Range::within(1, 1024));
+  }
+};
+
 struct Command {
   analysis::AlignOptions align;
+  ExplainOptions options;
+  OutputOptions output;
   Flags flags;
+  GateFlags gates;
   TraceFlag trace;
-  std::string folder, word, head;
+  Asked asked;
+  std::string folder, target;
   std::vector<std::string> sentences;
   int64_t top = 3;
   int threads = 0;
-  bool json = false;
+  bool json = false, map = false;
 
   io::ShowFields fields() {
-    return [this](FieldVisitor& visitor) { visit_fields(align, visitor); };
+    return [this](FieldVisitor& visitor) {
+      visit_fields(align, visitor);
+      visit_fields(options, visitor);
+      visit_fields(output, visitor);
+    };
   }
 
   void run() {
     flags.apply(fields());
-    if (!head.empty() && word.empty())
-      throw UsageError("heed: --head came without --word, expected the word that looks");
+    check_flags();
     const bool from_input = sentences.empty() || sentences == Lines{"-"};
-    trace.check(from_input ? 0 : sentences.size());
-    const decode::Translator translator(open_engine(folder, threads, models::Task::translate));
-    if (from_input) return explain_input(translator);
-    trace.write(translator.engine(), sentences.front());  // also of a model that has no attention to explain
-    for (const std::string& sentence : sentences) explain(translator, sentence);
+    trace.check(from_input ? 0 : sentences.size(), gates.given());
+    const decode::Engine engine = open_for_analysis(folder, threads);
+    const models::Task task = engine.text_model().task();
+    if (task == models::Task::classify || task == models::Task::encode) {
+      throw Error(fmt::format("{}: is {}, expected a model that translates, tags or goes on with a text", folder,
+                              data::describe_task(task)));
+    }
+    gates.apply(engine, call_);
+    if (from_input) return explain_input(engine);
+    // Also of a model that has no attention to explain.
+    trace.write(engine, sentences.front(), {.search = {.beam = output.beam, .nbest = output.beam}});
+    for (const std::string& sentence : sentences) explain(engine, sentence);
   }
 
  private:
-  void explain_input(const decode::Translator& translator) const {
+  // A number is explained: more than what is looked at.
+  bool explains() const {
+    return !asked.from.empty() || options.method != Method::weights || !asked.of.empty() || !asked.against.empty();
+  }
+
+  void check_flags() const {
+    const bool links = options.method == Method::values || options.method == Method::gradients;
+    const auto refuse = [](bool wrong, const char* what) {
+      if (wrong) throw UsageError(std::string("heed: ") + what);
+    };
+    refuse(!asked.head.empty() && asked.word.empty(), "--head came without --word, expected the word that looks");
+    refuse(!asked.word.empty() && !asked.from.empty(), "--word and --from came, expected one of them");
+    refuse(links && asked.word.empty(), "--method values and gradients came without --word, expected both");
+    refuse(!asked.word.empty() && options.method != Method::weights && !links,
+           "--word came with a --method that is not weights, values or gradients, expected one of those");
+    refuse(!asked.from.empty() && flags.has("--method"),
+           "--from and --method came, expected one of them: --from ranks the heads");
+    refuse(explains() && asked.from.empty() && asked.word.empty() && options.method == Method::weights,
+           "--of and --against say what is explained, expected --from, --word or another --method beside them");
+    refuse(map && (explains() || !asked.word.empty()), "--map came with a word or a method, expected it without");
+  }
+
+  void explain_input(const decode::Engine& engine) const {
     text::LineReader reader("-");
     for (Lines lines = reader.next(1); !lines.empty(); lines = reader.next(1)) {
       try {
         text::check_utf8(lines[0], "line");
         if (text::squeeze_spaces(lines[0]).empty()) continue;
-        explain(translator, lines[0]);
+        explain(engine, lines[0]);
       } catch (const Error& error) {
         throw Error(reader.place(0) + ": " + error.what());
       }
     }
   }
 
-  void explain(const decode::Translator& translator, const std::string& sentence) const {
-    const decode::Engine& engine = translator.engine();
-    decode::InferencePass pass(engine, {});
-    const decode::Translation translation = translator.translate(sentence);
-    Json result{{"source", sentence}, {"translation", translation.text}};
-    if (!json) print("{}\n{}\n\n", sentence, translation.text);
-    if (word.empty()) {
-      const auto seen = analysis::explain_target(pass, engine.text_model(), sentence, translation.tokens, align);
-      json ? add_target(result, seen) : print_target(seen);
-    } else {
-      analysis::SourceExplanation seen = analysis::explain_source(pass, engine.text_model(), sentence, word);
-      if (!head.empty()) seen.heads = {chosen_head(seen)};
-      json ? add_word(result, seen) : print_word(seen);
+  // The tokens of a translation, the tags, or what comes after the text.
+  std::vector<int32_t> output_of(const decode::Engine& engine, const std::string& sentence) const {
+    const data::TextModel& model = engine.text_model();
+    if (!target.empty()) return model.target().encode(target);
+    const decode::SearchOptions search{.beam = output.beam};
+    if (model.task() == models::Task::translate) {
+      return decode::Translator(engine).translate(sentence, {.search = search, .call = call_}).tokens;
     }
-    json ? write_output(json_line(result)) : print("\n");
+    std::vector<int32_t> ids;
+    if (model.task() == models::Task::tag) {
+      for (const auto& one : decode::Tagger(engine).tag(sentence, {.call = call_})) ids.push_back(one.tag_id);
+      return ids;
+    }
+    ids = decode::Generator(engine).generate(sentence, {.search = search, .call = call_}).tokens;
+    ids.erase(ids.begin(), ids.begin() + std::ssize(model.encode(sentence)));
+    return ids;
+  }
+
+  void explain(const decode::Engine& engine, const std::string& sentence) const {
+    const data::TextModel& model = engine.text_model();
+    if (model.encode(sentence).empty()) {
+      throw Error("the sentence '" + sentence + "' has no word in it, expected at least one");
+    }
+    const std::vector<int32_t> said = output_of(engine, sentence);
+    const analysis::Reading reading(model, sentence, said);
+    const bool tags = model.task() == models::Task::tag, translates = model.task() == models::Task::translate;
+    const std::string text = model.target().decode(reading.pair().target);
+    Json result{{translates ? "source" : "text", sentence},
+                {translates ? "translation"
+                 : tags     ? "tags"
+                            : "output",
+                 text}};
+    decode::InferencePass pass(engine, call_);
+    const Explainer explainer(pass, model, reading, options, static_cast<size_t>(top));
+    const Shown shown = shown_by(explainer, pass, sentence, said, reading);
+    result.update(shown.json);
+    json ? write_output(json_line(result)) : print("{}\n{}\n\n{}\n", sentence, text, shown.text);
     flush_output();
   }
 
-  static std::string full_name(const analysis::HeadLook& one) { return fmt::format("{}.{}", one.layer, one.head); }
-
-  analysis::HeadLook chosen_head(const analysis::SourceExplanation& seen) const {
-    for (const analysis::HeadLook& one : seen.heads) {
-      if (full_name(one) == head) return one;
-    }
-    throw Error("--head is '" + head + "', expected " + full_name(seen.heads.front()) + " to " +
-                full_name(seen.heads.back()));
+  Shown shown_by(const Explainer& explainer, nn::Pass& pass, const std::string& sentence,
+                 const std::vector<int32_t>& said, const analysis::Reading& reading) const {
+    if (explains()) return explainer.answer(asked, gates.given());
+    Shown shown;
+    if (gates.given()) shown = explainer.number(reading.question(), true);
+    shown += looks_by(explainer, pass, sentence, said, reading);
+    return shown;
   }
 
-  // The last of a look is the end of the sentence.
-  static void add_look(Json& to, const analysis::Look& look) {
-    to["weights"] = std::vector<double>(look.begin(), look.end() - 1);
-    to["end"] = look.back();
+  Shown looks_by(const Explainer& explainer, nn::Pass& pass, const std::string& sentence,
+                 const std::vector<int32_t>& said, const analysis::Reading& reading) const {
+    const data::TextModel& model = reading.model();
+    if (!asked.word.empty()) return explainer.links(asked, reading.question());
+    if (model.task() != models::Task::translate) return explainer.own_looks(align, map);
+    const analysis::TargetExplanation seen = analysis::explain_target(pass, model, sentence, said, align);
+    return explainer.looks(seen.target, nn::TextSide::source, map, [&](const Explainer::EachLook& each) {
+      for (size_t i = 0; i < seen.looks.size(); ++i) {
+        const analysis::Look& look = seen.looks[i];
+        each(i, {{look.begin(), look.end() - 1}, look.back()});
+      }
+    });
   }
 
-  static void add_target(Json& result, const analysis::TargetExplanation& seen) {
-    result["source_words"] = seen.source;
-    Json& looks = result["looks"] = Json::array();
-    for (size_t i = 0; i < seen.target.size(); ++i) {
-      Json& look = looks.emplace_back(Json{{"word", seen.target[i]}});
-      add_look(look, seen.looks[i]);
-    }
-  }
-
-  void add_word(Json& result, const analysis::SourceExplanation& seen) const {
-    result["source_words"] = seen.words;
-    result["word"] = word;
-    Json& looks = result["looks"] = Json::array();
-    for (const analysis::HeadLook& one : seen.heads) {
-      Json& look = looks.emplace_back(Json{{"layer", one.layer}, {"head", one.head}});
-      add_look(look, one.look);
-    }
-  }
-
-  static std::string name_of(const std::vector<std::string>& words, size_t i) {
-    return i < words.size() ? words[i] : "(end)";
-  }
-
-  // "tired 0.71  animal 0.12"
-  std::string strongest(const std::vector<std::string>& words, const analysis::Look& look) const {
-    std::vector<size_t> order(look.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return look[a] > look[b]; });
-    std::string text;
-    for (size_t i = 0; i < std::min(order.size(), static_cast<size_t>(top)); ++i) {
-      text += fmt::format("{}{} {:.2f}", i ? "  " : "", name_of(words, order[i]), look[order[i]]);
-    }
-    return text;
-  }
-
-  void print_target(const analysis::TargetExplanation& seen) const {
-    size_t width = 0;
-    for (const std::string& each : seen.target) width = std::max(width, columns(each));
-    for (size_t i = 0; i < seen.target.size(); ++i) {
-      print("  {}  looks at  {}\n", padded(seen.target[i], width), strongest(seen.source, seen.looks[i]));
-    }
-  }
-
-  void print_word(const analysis::SourceExplanation& seen) const {
-    const auto& [words, looks] = seen;
-    if (head.empty()) {
-      print("'{}' looks at\n", word);
-      for (const analysis::HeadLook& one : looks) print("  {}  {}\n", full_name(one), strongest(words, one.look));
-      return;
-    }
-    const analysis::Look& look = looks.front().look;
-    print("'{}' looks at ({})\n", word, head);
-    size_t width = 0;
-    for (size_t i = 0; i < look.size(); ++i) width = std::max(width, columns(name_of(words, i)));
-    for (size_t i = 0; i < look.size(); ++i) {
-      const auto bar = static_cast<size_t>(look[i] * kBar + 0.5);
-      print("  {}  {:.2f}{}{}\n", padded(name_of(words, i), width), look[i], bar ? "  " : "", std::string(bar, '#'));
-    }
-  }
+  decode::CallOptions call_;
 };
 
 }  // namespace
@@ -194,16 +221,26 @@ struct Command {
 void add_explain(CLI::App& heed, Action& action) {
   CLI::App* app = heed.add_subcommand("explain", kHelp);
   auto command = std::make_shared<Command>();
-  app->add_option("--model", command->folder, "Folder of the model")->type_name("DIR");
-  app->add_option("--word", command->word, "A word of the source: what it looks at")->type_name("WORD");
-  app->add_option("--head", command->head, "One head of the encoder: encoder.1.self.0")->type_name("LAYER.HEAD");
+  const auto add = [&](const char* flag, std::string& to, const char* type, const char* help) {
+    app->add_option(flag, to, help)->type_name(type);
+  };
+  add("--model", command->folder, "DIR", "Folder of the model");
+  add("--word", command->asked.word, "WORD", "A word: what it looks at");
+  add("--head", command->asked.head, "LAYER.HEAD", "One head for --word: encoder.1.self.0");
+  add("--from", command->asked.from, "WORD", "A word: what the heads do from it");
+  add("--of", command->asked.of, "WORD",
+      "The word of the output that is explained; of a tagger, the word whose tag is");
+  add("--against", command->asked.against, "WORD", "Another word in its place, or another tag");
+  add("--target", command->target, "TEXT", "The output that is explained; by default the model's own");
   app->add_option("--top", command->top, "Words to show of each look")
       ->type_name("N")
       ->check(CLI::Validator(check_top, ""))
       ->capture_default_str();
+  app->add_flag("--map", command->map, "Also draw what each word looks at");
   app->add_flag("--json", command->json, "Write a JSON object for each sentence");
   add_threads(*app, command->threads);
   app->add_option("sentences", command->sentences, "Sentences; none, or -: standard input")->type_name("TEXT");
+  command->gates.add(*app);
   command->trace.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });

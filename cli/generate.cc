@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/flags.h"
+#include "cli/gate_flags.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
@@ -37,6 +38,7 @@ struct Command {
   StorageOptions storage;
   Flags flags;
   TraceFlag trace;
+  GateFlags gates;
   LineInput input;
   std::string folder, prompt;
   int threads = 0;
@@ -54,10 +56,11 @@ struct Command {
     flags.apply(fields());
     settle_search(flags, options.search);
     check_phrases(phrases, options.search);
-    trace.check(input.files.empty() ? 1 : input.files.size() + 1);
+    trace.check(input.files.empty() ? 1 : input.files.size() + 1, gates.given());
     if (storage.cache != NumberFormat::f32) options.call.cache = dtype_of(storage.cache);
     const decode::Generator generator(open_engine(folder, threads, models::Task::language, storage));
     options.constraints = decode::constraints_of(generator.engine().text_model(), phrases);
+    gates.apply(generator.engine(), options.call);
     if (!input.files.empty() && !prompt.empty()) {
       throw UsageError("heed: --prompt and files came, expected one of them: files have a prompt on each line");
     }
@@ -130,6 +133,7 @@ void add_generate(CLI::App& heed, Action& action) {
   app->add_flag("--json", command->json, "Write a JSON object for each prompt");
   add_phrases(*app, command->phrases);
   command->trace.add(*app);
+  command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

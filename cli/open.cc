@@ -26,6 +26,13 @@ const char* command_for(models::Task task) {
   return "heed info";
 }
 
+decode::Engine opened(const std::string& folder, const folder::OpenOptions& options) {
+  if (folder.empty()) throw UsageError("heed: --model is missing, expected a folder that heed train made");
+  decode::Engine engine(folder::open(folder, options), options.threads);
+  engine.text_model().source();  // throws
+  return engine;
+}
+
 }  // namespace
 
 DType dtype_of(NumberFormat format) {
@@ -33,10 +40,11 @@ DType dtype_of(NumberFormat format) {
 }
 
 decode::Engine open_engine(const std::string& folder, int threads, const StorageOptions& storage) {
-  if (folder.empty()) throw UsageError("heed: --model is missing, expected a folder that heed train made");
-  decode::Engine engine(folder::open(folder, {.weights = dtype_of(storage.weights), .threads = threads}), threads);
-  engine.text_model().source();  // throws
-  return engine;
+  return opened(folder, {.weights = dtype_of(storage.weights), .threads = threads});
+}
+
+decode::Engine open_for_analysis(const std::string& folder, int threads) {
+  return opened(folder, {.threads = threads, .pack = false});
 }
 
 decode::Engine open_engine(const std::string& folder, int threads, models::Task task, const StorageOptions& storage) {

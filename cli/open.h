@@ -32,4 +32,7 @@ decode::Engine open_engine(const std::string& folder, int threads, const Storage
 // The same for a model of one task; the message names the command for what the model does.
 decode::Engine open_engine(const std::string& folder, int threads, models::Task task, const StorageOptions& = {});
 
+// A model to look into: what runs can be differentiated (folder::OpenOptions::pack).
+decode::Engine open_for_analysis(const std::string& folder, int threads);
+
 }  // namespace heed::cli

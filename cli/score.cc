@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/flags.h"
+#include "cli/gate_flags.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
@@ -34,6 +35,7 @@ have chosen itself (correct), the tokens and their log_probabilities. Example:
 struct Command {
   decode::ScoreOptions options;
   Flags flags;
+  GateFlags gates;
   LineInput input;
   std::string folder;
   int threads = 0;
@@ -46,6 +48,7 @@ struct Command {
   void run() {
     flags.apply(fields());
     const decode::Scorer scorer(open_engine(folder, threads));
+    gates.apply(scorer.engine(), options.call);
     const data::TextModel& model = scorer.engine().text_model();
     const auto check = [&](const std::string& line) {
       if (!is_empty(line, model.task())) scorer.check(pair_of(line, model.task()));
@@ -114,6 +117,7 @@ void add_score(CLI::App& heed, Action& action) {
   app->add_flag("--tokens", command->tokens, "Also the log-probability of each token");
   app->add_flag("--json", command->json, "Write a JSON object for each line");
   add_threads(*app, command->threads);
+  command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/flags.h"
+#include "cli/gate_flags.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
@@ -34,6 +35,7 @@ struct Command {
   decode::TagOptions options;
   Flags flags;
   TraceFlag trace;
+  GateFlags gates;
   LineInput input;
   std::string folder;
   int threads = 0;
@@ -46,7 +48,8 @@ struct Command {
   void run() {
     flags.apply(fields());
     const decode::Tagger tagger(open_engine(folder, threads, models::Task::tag));
-    trace.check(1);  // lines are counted as they come
+    gates.apply(tagger.engine(), options.call);
+    trace.check(1, gates.given());  // lines are counted as they come
     if (trace.given()) return write_traced(tagger);
     const auto tag = [&](const Chunk& chunk, const Answer& answer) {
       tagger.tag(chunk.lines, options, [&](size_t i, const decode::Tagging& found) {
@@ -64,7 +67,7 @@ struct Command {
     for (const std::string& file : input.files.empty() ? Lines{"-"} : input.files) {
       for (std::string& line : read_lines(file)) lines.push_back(std::move(line));
     }
-    trace.check(lines.size());
+    trace.check(lines.size(), gates.given());
     const decode::Tagging found = tagger.tag(lines.front(), options);
     write_output(json ? json_line(json_of(lines.front(), found)) : shown(found));
     trace.write(tagger.engine(), lines.front());
@@ -100,6 +103,7 @@ void add_tag(CLI::App& heed, Action& action) {
   app->add_flag("--json", command->json, "Write a JSON object for each line");
   add_threads(*app, command->threads);
   command->trace.add(*app);
+  command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

@@ -17,13 +17,17 @@ void TraceFlag::add(CLI::App& app) {
   app.add_option("--trace-head", heads, "A head of a text above 512 tokens that is kept whole: decoder.0.self.1")
       ->type_name("LAYER.HEAD")
       ->expected(1)
+      ->allow_extra_args(false)  // what follows is a text
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void TraceFlag::check(size_t texts) const {
+void TraceFlag::check(size_t texts, bool gated) const {
   if (!given() && !heads.empty()) throw UsageError("heed: --trace-head came without --trace, expected both");
   if (given() && texts != 1) {
     throw UsageError(fmt::format("heed: --trace came with {} texts, expected one: a trace is of one text", texts));
+  }
+  if (given() && gated) {
+    throw UsageError("heed: --gate and --trace came, expected one of them: a trace is of the model as it is");
   }
 }
 

@@ -20,8 +20,8 @@ struct TraceFlag {
 
   void add(CLI::App& app);
   bool given() const { return !file.empty(); }
-  // Throws UsageError where the flag came and there is not one text.
-  void check(size_t texts) const;
+  // Throws UsageError where the flag came and there is not one text, or heads are gated.
+  void check(size_t texts, bool gated) const;
   // Nothing where the flag did not come. Throws Error.
   void write(const decode::Engine&, const std::string& text, trace::RecordOptions = {}) const;
 };

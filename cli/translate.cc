@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/flags.h"
+#include "cli/gate_flags.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
@@ -46,6 +47,7 @@ struct Command {
   decode::ConstraintTexts phrases;
   StorageOptions storage;
   Flags flags;
+  GateFlags gates;
   LineInput input;
   std::string folder;
   int threads = 0;
@@ -74,6 +76,7 @@ struct Command {
     const data::TextModel& model = translator.engine().text_model();
     options.constraints = decode::constraints_of(model, phrases);
     if (shortlist) options.shortlist = open_shortlist(model);
+    gates.apply(translator.engine(), options.call);
     const auto translate = [&](const Chunk& chunk, const Answer& answer) {
       options.first = chunk.first;
       translator.translate(chunk.lines, options, [&](size_t i, const decode::Translations& found) {
@@ -135,6 +138,7 @@ void add_translate(CLI::App& heed, Action& action) {
   app->add_flag("--shortlist", command->shortlist, "Choose among the likely tokens of the model's shortlist alone");
   app->add_flag("--json", command->json, "Write a JSON object for each line");
   add_phrases(*app, command->phrases);
+  command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });
 }

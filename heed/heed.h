@@ -5,6 +5,12 @@
 // models are built of, which have headers of their own (heed/nn, heed/ops).
 #include "heed/analysis/align.h"
 #include "heed/analysis/explain.h"
+#include "heed/analysis/integrated_gradients.h"
+#include "heed/analysis/leave_out.h"
+#include "heed/analysis/lens.h"
+#include "heed/analysis/patch.h"
+#include "heed/analysis/rollout.h"
+#include "heed/analysis/word_links.h"
 #include "heed/attention.h"
 #include "heed/base/cancel.h"
 #include "heed/data/batches.h"

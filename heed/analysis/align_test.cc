@@ -121,27 +121,5 @@ TEST_F(AlignTest, PiecesOfAWordVoteTogether) {
   EXPECT_TRUE(align_words(weights, 0, {{-1}, {-1}}).empty());
 }
 
-TEST_F(AlignTest, AHeadThatIsOffChangesTheOutput) {
-  const auto model = small_model(Kind::encoder_decoder, 9, 4);
-  const data::Batch batch = batch_of({{4, 5, 6}}, {{5, 6, 8}});
-  const auto logits = [&](nn::Observer* observer) {
-    nn::Pass p = pass(observer);
-    return model->logits(p, data::source_tokens(batch), data::target_tokens(batch)).value().to_doubles();
-  };
-  HeadSwitch off("encoder.1.self.0"), none("encoder.7.self.0"), beyond("encoder.0.self.2"), on;
-  EXPECT_NE(logits(&off), logits(nullptr));
-  EXPECT_EQ(logits(&on), logits(nullptr));
-  off.check_found();
-  logits(&none);
-  EXPECT_EQ(error_of([&] { none.check_found(); }),
-            "there is no layer 'encoder.7.self', expected one of: encoder.0.self, encoder.1.self, decoder.0.self, "
-            "decoder.0.cross, decoder.1.self, decoder.1.cross");
-  EXPECT_EQ(error_of([&] { logits(&beyond); }), "layer 'encoder.0.self' has no head 2, expected 0 to 1");
-  for (const char* text : {"", "encoder", "encoder.0.self", "encoder.0.self.", "encoder.0.self.-1"}) {
-    EXPECT_EQ(error_of([&] { HeadSwitch one(text); }),
-              std::string("head '") + text + "' is no layer and head, expected such as encoder.0.self.2");
-  }
-}
-
 }  // namespace
 }  // namespace heed::analysis

@@ -2,9 +2,7 @@
 #include "heed/analysis/weights.h"
 
 #include <algorithm>
-#include <charconv>
 
-#include "heed/base/error.h"
 #include "heed/nn/attention_weights.h"
 
 namespace heed::analysis {
@@ -29,37 +27,8 @@ Tensor after_each_other(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-HeadSwitch::HeadSwitch(const std::string& text) {
-  const size_t point = text.rfind('.');
-  const char* end = text.data() + text.size();
-  const bool number = point != text.npos && std::from_chars(text.data() + point + 1, end, head_).ptr == end;
-  if (!number || point + 1 == text.size() || head_ < 0) {
-    throw Error("head '" + text + "' is no layer and head, expected such as encoder.0.self.2");
-  }
-  layer_ = text.substr(0, point);
-}
-
-Tensor HeadSwitch::head_gate(const std::string& path, int64_t heads) {
-  if (layer_.empty()) return {};
-  if (std::find(seen_.begin(), seen_.end(), path) == seen_.end()) seen_.push_back(path);
-  if (path != layer_) return {};
-  if (head_ >= heads) {
-    throw Error("layer '" + path + "' has no head " + std::to_string(head_) + ", expected 0 to " +
-                std::to_string(heads - 1));
-  }
-  Tensor gate = Tensor::full({heads}, 1);
-  gate.data<float>()[head_] = 0;
-  return gate;
-}
-
-void HeadSwitch::check_found() const {
-  if (layer_.empty() || std::find(seen_.begin(), seen_.end(), layer_) != seen_.end()) return;
-  std::string there;
-  for (const std::string& path : seen_) there += (there.empty() ? "" : ", ") + path;
-  throw Error("there is no layer '" + layer_ + "', expected one of: " + there);
-}
-
 void WeightRecorder::attention(const nn::AttentionEvent& event) {
+  ObserverBeside::attention(event);
   if (event.role != role_) return;
   Tensor rows = nn::attention_weights(event, workspace_, parallel_);
   if (rows.dtype() != DType::f32) rows = rows.converted(DType::f32);

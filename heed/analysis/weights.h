@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Two observers of attention: one records the weights of all layers of a role, one switches a head off.
+// An observer that records the attention weights of all layers of a role: for sentences, not for long texts.
+// Not here: heads that are scaled or switched off (gates.h).
 #include <string>
 #include <vector>
 
@@ -11,46 +12,23 @@
 
 namespace heed::analysis {
 
-// Switches one head of one layer off: its output is zero.
-class HEED_API HeadSwitch : public nn::Observer {
- public:
-  HeadSwitch() = default;  // all heads are on
-  // "encoder.0.self.2": head 2 of that layer. Throws Error where there is no number at the end.
-  explicit HeadSwitch(const std::string& layer_and_head);
-
-  // Throws Error if the layer has no such head.
-  Tensor head_gate(const std::string& path, int64_t heads) override;
-  // After a pass: throws Error, with the names of the layers, if there was no such layer.
-  void check_found() const;
-
- private:
-  std::string layer_;
-  int64_t head_ = -1;
-  std::vector<std::string> seen_;
-};
-
-// Records the weights [B,Hq,T,S] of every layer of a role: for sentences, not for long texts.
-class HEED_API WeightRecorder final : public nn::Observer {
+// Records the weights [B,Hq,T,S] of every layer of a role.
+class HEED_API WeightRecorder final : public nn::ObserverBeside {
  public:
   struct Layer {
     std::string path;
     Tensor weights;  // [B,Hq,T,S] in f32, whatever the model runs in; where tokens came one at a time, T of them
   };
 
-  // Head gates come from `switched`, such as a HeadSwitch.
-  WeightRecorder(nn::AttentionRole role, Parallel& parallel, nn::Observer* switched = nullptr)
-      : role_(role), parallel_(parallel), switched_(switched) {}
+  WeightRecorder(nn::AttentionRole role, Parallel& parallel, nn::Observer* other = nullptr)
+      : ObserverBeside(other), role_(role), parallel_(parallel) {}
 
   void attention(const nn::AttentionEvent&) override;
-  Tensor head_gate(const std::string& path, int64_t heads) override {
-    return switched_ ? switched_->head_gate(path, heads) : Tensor();
-  }
   const std::vector<Layer>& layers() const { return layers_; }  // in the order in which they ran
 
  private:
   const nn::AttentionRole role_;
   Parallel& parallel_;
-  nn::Observer* switched_;
   Workspace workspace_;
   std::vector<Layer> layers_;
 };

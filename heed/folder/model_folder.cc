@@ -93,9 +93,9 @@ data::Tokenizers open_tokenizers(const std::string& folder, models::Task task) {
 }
 
 data::TextModel open(const std::string& folder, const OpenOptions& options) {
-  std::unique_ptr<models::Model> model =
-      loaded(folder, {.dtype = options.dtype, .gradients = false, .flat = options.dtype != DType::f32});
-  if (options.dtype == DType::f32) {
+  const bool pack = options.pack && options.dtype == DType::f32;
+  std::unique_ptr<models::Model> model = loaded(folder, {.dtype = options.dtype, .gradients = false, .flat = !pack});
+  if (pack) {
     Parallel parallel(options.threads);
     model->pack(options.weights, parallel);
   }

@@ -54,11 +54,12 @@ struct OpenOptions {
   DType dtype{DType::f32};    // to compute in: f32 or f64
   DType weights{DType::f32};  // that the matrices of linear layers are stored in: f32, bf16 or f16
   int threads{1};             // to prepare them with
+  bool pack{true};            // false: slower, but what runs can be differentiated by what comes in (analysis)
 };
 
-// A model to be used, with its tokenizers, where the folder has them: no gradients, and weights packed once for all
-// that will read them (Model::pack). Throws Error where something is missing or broken, or the parts do not belong
-// together.
+// A model to be used, with its tokenizers, where the folder has them: no gradients of parameters, and weights
+// packed once for all that will read them (Model::pack). Throws Error where something is missing or broken, or the
+// parts do not belong together.
 HEED_API data::TextModel open(const std::string& folder, const OpenOptions& = {});
 // What config.json says.
 HEED_API models::ModelOptions open_model_options(const std::string& folder);

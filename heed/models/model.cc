@@ -7,6 +7,8 @@
 namespace heed::models {
 namespace {
 
+constexpr const char* kLayersAlike = "layers of one width that all lead to the output, as a Transformer has";
+
 // A Model of any family: Net is the family's class, made from its own options.
 template <class Net, class Options>
 class ModelOf : public Model {
@@ -52,6 +54,7 @@ class TransformerModel final : public ModelOf<Transformer, TransformerOptions> {
   Var states(nn::Pass& pass, const Tokens& text) const override {
     return task() == Task::language ? net_.decoder_states(pass, text, {}, {}) : net_.encode(pass, text);
   }
+  Var readout(nn::Pass& pass, const Var& states) const override { return net_.readout(pass, states); }
   nn::State begin(nn::Pass& pass, const Tokens& source) const override { return net_.begin(pass, source); }
   Var step(nn::Pass& pass, const Tensor& ids, nn::State& state) const override { return net_.step(pass, ids, state); }
   nn::Linear output_subset(nn::Pass& pass, std::span<const int32_t> tokens) const override {
@@ -71,6 +74,7 @@ class RnnSeq2SeqModel final : public ModelOf<RnnSeq2Seq, RnnSeq2SeqOptions> {
     return net_.decode(pass, target, net_.encode(pass, source), source);
   }
   Var states(nn::Pass& pass, const Tokens& text) const override { return net_.encode(pass, text).states; }
+  Var readout(nn::Pass&, const Var&) const override { fail("readout", kLayersAlike); }
   nn::State begin(nn::Pass& pass, const Tokens& source) const override { return net_.begin(pass, source); }
   Var step(nn::Pass& pass, const Tensor& ids, nn::State& state) const override { return net_.step(pass, ids, state); }
   nn::Linear output_subset(nn::Pass& pass, std::span<const int32_t> tokens) const override {
@@ -88,6 +92,7 @@ class SelfAttentiveModel final : public ModelOf<SelfAttentive, SelfAttentiveOpti
 
   Var logits(nn::Pass& pass, const Tokens& source, const Tokens&) const override { return net_.logits(pass, source); }
   Var states(nn::Pass& pass, const Tokens& text) const override { return net_.states(pass, text); }
+  Var readout(nn::Pass&, const Var&) const override { fail("readout", kLayersAlike); }
   nn::State begin(nn::Pass&, const Tokens&) const override { fail("begin", "a target"); }
   Var step(nn::Pass&, const Tensor&, nn::State&) const override { fail("step", "a target"); }
   int64_t outputs() const override { return own().outputs; }

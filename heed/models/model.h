@@ -40,6 +40,10 @@ class HEED_API Model : public Stepwise {
   // language model's, before any output projection.
   virtual Var states(nn::Pass&, const Tokens& text) const = 0;
 
+  // Logits [B,T,V] of hidden states after any layer that predicts (nn::HiddenEvent), as if it were the last. Throws
+  // Error where layers have no states of one width: for all but Transformers.
+  virtual Var readout(nn::Pass&, const Var& states) const = 0;
+
   virtual int64_t vocabulary() const = 0;                             // of the target, or of the only text
   virtual int64_t source_vocabulary() const { return vocabulary(); }  // the same where it is shared
   virtual int64_t outputs() const { return vocabulary(); }            // width of the logits; 0: it has none

@@ -20,15 +20,10 @@ int64_t or_usual(int64_t given, int64_t usual) { return given > 0 ? given : usua
 
 // For contexts that are fed to the cell, where the observer is shown those of the readout: passes head gates on, and no
 // events.
-class GatesAlone final : public nn::Observer {
+class GatesAlone final : public nn::ObserverBeside {
  public:
-  explicit GatesAlone(nn::Observer* whole) : whole_(whole) {}
-  Tensor head_gate(const std::string& path, int64_t heads) override { return whole_->head_gate(path, heads); }
-  bool wants_recurrent() const override { return whole_->wants_recurrent(); }
-  void recurrent(const nn::RecurrentEvent& event) override { whole_->recurrent(event); }
-
- private:
-  nn::Observer* whole_;
+  using ObserverBeside::ObserverBeside;
+  void attention(const nn::AttentionEvent&) override {}
 };
 
 void check_choices(const RnnSeq2SeqOptions& o) {
@@ -204,7 +199,8 @@ RnnSeq2Seq::Encoded RnnSeq2Seq::encode(Pass& pass, const Tokens& source) const {
   check_ids(kName, "source", source.ids);
   check_length(source.ids.shape(1));
   const nn::Embedding& table = source_embedding_.weight.value ? source_embedding_ : embedding_;
-  const Var x = ops::dropout(pass, table(pass, source.ids), pass.next_dropout(options_.dropout));
+  const Var embedded = pass.embeddings(nn::TextSide::source, table(pass, source.ids));
+  const Var x = ops::dropout(pass, embedded, pass.next_dropout(options_.dropout));
   const nn::RecurrentOutput encoded = read(pass, x, source);
   Encoded out{encoded.h, {}, first_states(pass, encoded, source)};
   if (options_.query != Query::none) out.keys = cross_.keys(pass, encoded.h);
@@ -214,7 +210,8 @@ RnnSeq2Seq::Encoded RnnSeq2Seq::encode(Pass& pass, const Tokens& source) const {
 Var RnnSeq2Seq::run(Pass& pass, const Tensor& ids, const Encoded& source, const nn::AttentionCall& call,
                     LayerStates& states) const {
   const RnnSeq2SeqOptions& o = options_;
-  Var x = ops::dropout(pass, embedding_(pass, ids), pass.next_dropout(o.dropout));
+  const Var embedded = pass.embeddings(nn::TextSide::target, embedding_(pass, ids));
+  Var x = ops::dropout(pass, embedded, pass.next_dropout(o.dropout));
   if (sizes_.decoder_layers > 1) {
     const nn::RecurrentOutput below =
         decoder_(pass, x, {.begin = std::span(states).first(states.size() - 1), .position = call.position});

@@ -37,8 +37,8 @@ Var SelfAttentive::states(Pass& pass, const Tokens& source) const {
     fail("a row of " + std::to_string(S) + " tokens came, expected at most " + std::to_string(options_.max_length) +
          " (max_length)");
   }
-  const Var embedded = ops::dropout(pass, embedding_(pass, source.ids), pass.next_dropout(options_.dropout));
-  return blocks_(pass, embedded, source);
+  const Var embedded = pass.embeddings(nn::TextSide::source, embedding_(pass, source.ids));
+  return blocks_(pass, ops::dropout(pass, embedded, pass.next_dropout(options_.dropout)), source);
 }
 
 Var SelfAttentive::logits(Pass& pass, const Tokens& source) const {

@@ -49,6 +49,10 @@ Tensor kept_sinusoids(const TransformerOptions& o) {
                        {.layout = o.sinusoid_layout, .first_position = o.first_position});
 }
 
+void report_hidden(Pass& pass, const std::string& path, nn::TextSide side, int64_t position, const Var& states) {
+  if (pass.observer) pass.observer->hidden({path, side, position, states.value()});
+}
+
 void check_types(const Tokens& tokens, int64_t token_types) {
   if (!tokens.types) return;
   if (token_types == 0) fail("types came, expected none for a model without token types");
@@ -167,7 +171,8 @@ Var Transformer::embed_source(Pass& pass, const Tokens& source) const {
   const bool shared =
       options_.kind == TransformerKind::encoder;  // where there is one of something, it is the encoder's
   const nn::Embedding& table = source_embedding_.weight.value ? source_embedding_ : embedding_;
-  Var x = add_positions(pass, table(pass, source.ids), shared ? positions_ : source_positions_, 0);
+  const Var embedded = pass.embeddings(nn::TextSide::source, table(pass, source.ids));
+  Var x = add_positions(pass, embedded, shared ? positions_ : source_positions_, 0);
   if (options_.token_types > 0) {
     const Tensor types = source.types ? source.types : Tensor::zeros(source.ids.shape(), DType::i32);
     x = ops::add(pass, x, token_types_(pass, types));
@@ -177,7 +182,8 @@ Var Transformer::embed_source(Pass& pass, const Tokens& source) const {
 }
 
 Var Transformer::embed_target(Pass& pass, const Tensor& ids, int64_t position) const {
-  Var x = add_positions(pass, embedding_(pass, ids), positions_, position);
+  const Var embedded = pass.embeddings(nn::TextSide::target, embedding_(pass, ids));
+  Var x = add_positions(pass, embedded, positions_, position);
   if (options_.embedding_norm) x = embedding_norm_(pass, x);
   return ops::dropout(pass, x, pass.next_dropout(options_.dropout));
 }
@@ -189,7 +195,7 @@ Var Transformer::embed_each(Pass& pass, const Tensor& ids, std::span<const int64
   if (ids.shape(1) != 1) {
     fail(std::to_string(ids.shape(1)) + " tokens a row came, expected 1 where rows have different lengths");
   }
-  Var x = embedding_(pass, ids);
+  Var x = pass.embeddings(nn::TextSide::target, embedding_(pass, ids));
   const bool learned = o.positions == Positions::learned;
   check_position(longest + 1);
   if (learned || o.positions == Positions::sinusoid) {
@@ -215,7 +221,11 @@ Var Transformer::encode(Pass& pass, const Tokens& source) const {
   check_types(source, options_.token_types);
   Var x = embed_source(pass, source);
   const nn::AttentionCall call{AttentionRole::self, lengths_mask(source)};
-  for (const TransformerLayer& layer : encoder_) x = layer(pass, x, call);
+  report_hidden(pass, "embedding", nn::TextSide::source, 0, x);
+  for (size_t i = 0; i < encoder_.size(); ++i) {
+    x = encoder_[i](pass, x, call);
+    report_hidden(pass, "encoder." + std::to_string(i), nn::TextSide::source, 0, x);
+  }
   return last_norm(pass, x, encoder_norm_);
 }
 
@@ -236,7 +246,11 @@ Var Transformer::decoder_states(Pass& pass, const Tokens& target, const Var& mem
   nn::AttentionCall call{AttentionRole::masked, lengths_mask(target)};
   call.mask.causal = kernels::Causal::top_left();
   const LayerSource looked_at{memory, {AttentionRole::cross, lengths_mask(source)}};
-  for (const TransformerLayer& layer : decoder_) x = layer(pass, x, call, looked_at);
+  report_hidden(pass, "embedding", nn::TextSide::target, 0, x);
+  for (size_t i = 0; i < decoder_.size(); ++i) {
+    x = decoder_[i](pass, x, call, looked_at);
+    report_hidden(pass, "decoder." + std::to_string(i), nn::TextSide::target, 0, x);
+  }
   return last_norm(pass, x, decoder_norm_);
 }
 
@@ -253,6 +267,12 @@ nn::Linear Transformer::output_subset(Pass& pass, std::span<const int32_t> token
   if (options_.kind == TransformerKind::encoder) fail("output_subset was called, expected a model with a decoder");
   return options_.tied ? embedding_.output_subset(tokens, output_.bias, pass.parallel)
                        : output_.subset(tokens, pass.parallel);
+}
+
+Var Transformer::readout(Pass& pass, const Var& states) const {
+  if (options_.kind != TransformerKind::encoder) return logits(pass, last_norm(pass, states, decoder_norm_));
+  if (options_.outputs == 0) fail("readout was called, expected an encoder with outputs");
+  return output_(pass, last_norm(pass, states, encoder_norm_));
 }
 
 nn::State Transformer::begin(Pass& pass, const Tokens& source) const {
@@ -278,10 +298,12 @@ Var Transformer::step(Pass& pass, const Tensor& ids, nn::State& state) const {
          ", as begin gives them");
   }
   Var x = state.has_equal_lengths() ? embed_target(pass, ids, state.length()) : embed_each(pass, ids, state.lengths);
+  report_hidden(pass, "embedding", nn::TextSide::target, state.length(), x);
   CachedLayerSource source{nullptr, {AttentionRole::cross, kernels::Lengths{state.source_lengths}, state.length()}};
   for (size_t i = 0; i < decoder_.size(); ++i) {
     if (with_cross) source.cache = &state.cross[i];
     x = decoder_[i].step(pass, x, state.self[i], source);
+    report_hidden(pass, "decoder." + std::to_string(i), nn::TextSide::target, state.length(), x);
   }
   state.advance(ids.shape(0), ids.shape(1));
   return logits(pass, last_norm(pass, x, decoder_norm_));

@@ -174,6 +174,10 @@ class HEED_API Transformer {
   // The hidden states [B,T,width] that those logits are computed from.
   Var decoder_states(nn::Pass&, const Tokens& target, const Var& memory, const Tokens& source) const;
 
+  // Logits of hidden states after any layer, as if it were the last (the logit lens): of the decoder, or of an encoder
+  // alone with outputs.
+  Var readout(nn::Pass&, const Var& states) const;
+
   // Token by token: begin() once, then step() with the newest tokens [B,n] gives logits [B,n,V]. Inference.
   nn::State begin(nn::Pass&, const Tokens& source) const;
   Var step(nn::Pass&, const Tensor& ids, nn::State&) const;

@@ -43,7 +43,7 @@ AttentionOptions checked(AttentionOptions o, const std::string& path) {
 }  // namespace
 
 void report_attention(Pass& pass, const std::string& path, const ops::AttentionArguments& a, const Tensor& stats,
-                      const AttentionCall& call) {
+                      const AttentionCall& call, const Linear* projection) {
   if (!pass.observer) return;
   const kernels::AttentionInputs inputs = ops::attention_inputs(a);
   const kernels::reference::Inputs inputs_f64 = ops::attention_inputs_f64(a);
@@ -54,7 +54,9 @@ void report_attention(Pass& pass, const std::string& path, const ops::AttentionA
                             .inputs = inputs,
                             .inputs_f64 = inputs_f64,
                             .stats = stats,
-                            .options = a.options});
+                            .options = a.options,
+                            .projected = projection != nullptr,
+                            .projection = projection ? projection->weight.value : Tensor()});
 }
 
 Attention::Attention(const AttentionOptions& wanted, std::string name, Init init)
@@ -143,8 +145,9 @@ Var Attention::attend(Pass& pass, const Var& query, const KeysValues& source, co
   if (options.score == Score::additive) a.w = pass.use(w);
   a.head_gate = pass.head_gate(path, options.heads, query.dtype());
   const ops::AttentionResult result = ops::attention(pass, a);
-  report_attention(pass, path, a, result.stats, call);
-  return options.projections ? out(pass, result.out) : result.out;
+  report_attention(pass, path, a, result.stats, call, options.projections ? &out : nullptr);
+  const Var outputs = pass.head_outputs(path, options.heads, result.out);
+  return options.projections ? out(pass, outputs) : outputs;
 }
 
 Var Attention::operator()(Pass& pass, const Var& x, const Var& source, const AttentionCall& call) const {

@@ -49,9 +49,10 @@ struct AttentionCall {
   int64_t position{0};  // of the first query; the first key is at 0
 };
 
-// Calls the observer, if there is one. `stats` are those of ops::attention() of `a`. Internal to layers.
+// Calls the observer, if there is one. `stats` are those of ops::attention() of `a`; `projection` is that of the heads'
+// outputs, null: none. Internal to layers.
 HEED_API void report_attention(Pass&, const std::string& path, const ops::AttentionArguments& a, const Tensor& stats,
-                               const AttentionCall&);
+                               const AttentionCall&, const Linear* projection = nullptr);
 
 // Multi-head attention: its options, its path in the model and its parameters.
 struct HEED_API Attention {

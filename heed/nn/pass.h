@@ -39,11 +39,13 @@ struct Pass : Context {
   const Linear* output_subset = nullptr;
   // The dtype of KV caches that are made in this pass; none: the one that the pass computes in.
   std::optional<DType> cache_dtype{};
+  bool frozen = false;  // parameters are constants: the tape is for gradients by something else
 
   // A parameter as a value of this pass: its gradient accumulates in parameter.gradient.
   Var use(const Parameter& parameter) const {
     if (!parameter.value) return {};
-    return tape && parameter.gradient ? tape->leaf(parameter.value, parameter.gradient) : Var(parameter.value);
+    return tape && parameter.gradient && !frozen ? tape->leaf(parameter.value, parameter.gradient)
+                                                 : Var(parameter.value);
   }
   // `rows`, checked for a batch of B. Throws Error where there are not as many.
   std::span<const HypothesisRow> rows_of(int64_t B) const {
@@ -52,10 +54,22 @@ struct Pass : Context {
                 ", one for each row of the batch");
   }
   bool wants_recurrent() const { return observer && observer->wants_recurrent(); }
-  // The observer's factors for the heads of a layer, in the layer's dtype; empty: none.
-  Tensor head_gate(const std::string& path, int64_t heads, DType dtype) const {
-    Tensor gate = observer ? observer->head_gate(path, heads) : Tensor();
-    return gate && gate.dtype() != dtype ? gate.converted(dtype) : gate;
+  // The observer's factors for the heads of a layer, in the layer's dtype; empty: none. With a tape they are a leaf,
+  // where the observer wants their gradient.
+  Var head_gate(const std::string& path, int64_t heads, DType dtype) const {
+    if (!observer) return {};
+    Tensor gate = observer->head_gate(path, heads);
+    if (gate && gate.dtype() != dtype) gate = gate.converted(dtype);
+    const Tensor gradient = tape ? observer->head_gate_gradient(path, heads, dtype) : Tensor();
+    if (!gradient) return gate;
+    return tape->leaf(gate ? gate : Tensor::full({heads}, 1, dtype), gradient);
+  }
+  // What the observer makes of the heads' outputs, and of embeddings.
+  Var head_outputs(const std::string& path, int64_t heads, const Var& outputs) const {
+    return observer ? observer->head_outputs(*this, path, heads, outputs) : outputs;
+  }
+  Var embeddings(TextSide side, const Var& embedded) const {
+    return observer ? observer->embeddings(*this, side, embedded) : embedded;
   }
   // Dropout with the next draws; off outside of training.
   kernels::ElementDropout next_dropout(float rate) {

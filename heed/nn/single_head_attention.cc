@@ -42,7 +42,7 @@ Var SingleHeadAttention::operator()(Pass& pass, const Var& x, const Var& keys, c
   a.q = query.exists() ? query(pass, x) : x;
   const ops::AttentionResult result = ops::attention(pass, a);
   report_attention(pass, path, a, result.stats, call);
-  return result.out;
+  return pass.head_outputs(path, 1, result.out);
 }
 
 ops::AttentiveRecurrenceResult SingleHeadAttention::recurrence(Pass& pass, const std::string& recurrence_path,

@@ -20,7 +20,7 @@ says '\t(\d+-\d+ ?)+$' "$heed" translate --model $both --align --threads 1 sourc
 says 'looks at  \S+ 0\.\d\d' "$heed" explain --model $both --threads 1 "The cat sleeps ."
 says 'encoder\.0\.self\.0  ' "$heed" explain --model $both --word cat --threads 1 "The cat sleeps ."
 says 'encoder\.0\.self\.0 ' "$heed" evaluate --model $both --data pairs/test.tsv --pronouns --threads 1
-says '^all +50 ' "$heed" evaluate --model $both --data pairs/test.tsv --head-off encoder.0.self.0 --threads 1
+says '^all +50 ' "$heed" evaluate --model $both --data pairs/test.tsv --gate encoder.0.self.0=0 --threads 1
 says 'self_attentive.base +gru' "$heed" info $both
 says 'all steps done after 5 steps' "$heed" train --data <(cat pairs/train.tsv) --dev pairs/dev.tsv --preset rnn-dot --separate-vocabularies --out two --steps 5 "${quick[@]}"
 says 'target.tokens' "$heed" info two

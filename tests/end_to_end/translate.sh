@@ -27,7 +27,7 @@ says '^-\d+\.\d+\t.*\t(\d+-\d+ ?)+$' "$heed" translate --model model --threads 1
 says '"bleu": [\d.e+-]+,' "$heed" evaluate --model model --data corpus/test.tsv --json --threads 1
 says '^6-10 +\d+ ' "$heed" evaluate --model model --data corpus/test.tsv --by-length --threads 1
 says 'pronouns whose gender shows' "$heed" evaluate --model model --data corpus/test.tsv --pronouns --threads 1
-says 'all +75' "$heed" evaluate --model model --data corpus/test.tsv --head-off decoder.1.cross.0 --threads 1
+says 'all +75' "$heed" evaluate --model model --data corpus/test.tsv --gate decoder.1.cross.0=0 --threads 1
 "$heed" translate --model model --threads 1 --batch 3 source.txt | diff - greedy.txt || fail "batches of 3 gave other translations"
 cat source.txt | "$heed" translate --model model --threads 2 | diff - greedy.txt || fail "a pipe gave other translations"
 says '^-\d+\.\d+\t\d+\t\d+\.\d+$' "$heed" score --model model --threads 1 corpus/test.tsv
@@ -94,7 +94,7 @@ refuses 1 '^heed: missing.txt: cannot open: No such file' "$heed" translate --mo
 refuses 1 '^heed: The cat sleeps.: cannot open: .*; text itself comes from standard input$' "$heed" translate --model model "The cat sleeps."
 refuses 1 '^heed: bytes.tsv:2: .*UTF-8' "$heed" translate --model model --threads 1 bytes.tsv
 refuses 1 'there is no layer .encoder.9.self., expected one of: encoder.0.self' \
-  "$heed" evaluate --model model --data corpus/test.tsv --head-off encoder.9.self.0 --threads 1
+  "$heed" evaluate --model model --data corpus/test.tsv --gate encoder.9.self.0=0 --threads 1
 refuses 1 'english.referents: cannot open' bash -c "cp corpus/test.tsv english.tsv; cp corpus/test.align english.align
   '$heed' evaluate --model model --data english.tsv --pronouns --threads 1"
 cp -r model broken
