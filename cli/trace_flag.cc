@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
 #include "cli/action.h"
@@ -34,6 +35,7 @@ void TraceFlag::check(size_t texts, bool gated) const {
 void TraceFlag::write(const decode::Engine& engine, const std::string& text, trace::RecordOptions options) const {
   if (!given()) return;
   options.recorder.tiles = heads;
+  options.search.nbest = std::max(options.search.nbest, options.search.beam);  // the whole beam, as it ended
   trace::save(file, trace::record(engine, text, options));
 }
 

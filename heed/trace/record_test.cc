@@ -228,6 +228,23 @@ TEST(Record, SaysWhatTheTranslatorSays) {
   }
 }
 
+TEST(Record, WritesWhatTheGeneratorWritesDrawnTextToo) {
+  const decode::Engine engine(text_model(testing::transformer(Kind::decoder), seeded(13)));
+  const decode::Generator generator(engine);
+  for (const char* prompt : {"", "a b"}) {
+    for (const bool sample : {false, true}) {
+      RecordOptions options{.search = {.beam = 2, .nbest = 2, .max_length = 6, .sample = sample, .temperature = 2}};
+      const Trace trace = record_generation(engine, prompt, options);
+      const std::vector<std::string> prompts = {prompt};
+      const decode::Generations expected = generator.generate(prompts, {.search = options.search}).front();
+      EXPECT_EQ(trace.output.text, expected[0].text);
+      EXPECT_EQ(trace.output.others[0].text, expected[1].text);
+      EXPECT_NEAR(trace.output.logprob, expected[0].log_probability, 1e-4);
+      expect_consistent(trace);
+    }
+  }
+}
+
 double sum_of_steps(const Result& result) {
   double sum = 0;
   for (const Step& step : result.steps) sum += step.logprob;
