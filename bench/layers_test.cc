@@ -47,12 +47,12 @@ TEST(Layers, TakesTheSlowerLimit) {
   Parallel parallel(1);
   int runs = 0;
   const std::vector<std::byte> bytes(1 << 16);
-  const LayerFigures f = measure_layer({.run = [&] { ++runs; }, .flops = 1, .read = {Bytes(bytes)}}, parallel);
+  const LayerFigures f = measure_layer({.run = [&] { ++runs; }, .flops = 1, .read = {Bytes(bytes)}}, parallel, 3);
   EXPECT_GT(runs, 0);
   ASSERT_TRUE(f.percent_of_read && f.percent_of_limit);
   EXPECT_GE(*f.percent_of_limit, *f.percent_of_read);
   EXPECT_GE(*f.percent_of_limit, f.rates.percent_of_peak);
-  EXPECT_FALSE(measure_layer({.run = [] {}, .flops = 1}, parallel).percent_of_read);
+  EXPECT_FALSE(measure_layer({.run = [] {}, .flops = 1}, parallel, 3).percent_of_read);
 }
 
 }  // namespace
