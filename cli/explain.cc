@@ -32,10 +32,12 @@ bars. Sentences come from the command line, or from standard input, a line each 
 
 --json writes an object for each sentence: source and translation, source_words, and looks: a word of the translation, or
 with --word a layer and a head, with the weights of all words of the source, and of the end of the sentence. --trace
-writes, for one sentence, all that was recorded while it was translated. Examples:
+writes, for one sentence, all that was recorded while it was translated, and --out a page that shows it, in one HTML file;
+--compare puts another sentence beside it. With --beam, the other hypotheses are there, too. Examples:
 
   heed explain --model model "The animal didn't cross the street because it was too tired."
-  heed explain --model model --word it --head encoder.1.self.0 "The boy bought the apple and ate it.")";
+  heed explain --model model --word it --head encoder.1.self.0 "The boy bought the apple and ate it."
+  heed explain --model model --out page.html --compare "The animal was too wide." "The animal was too tired.")";
 
 constexpr int kBar = 40;  // characters of a weight of 1
 
@@ -58,9 +60,9 @@ struct Command {
   analysis::AlignOptions align;
   Flags flags;
   TraceFlag trace;
-  std::string folder, word, head;
+  std::string folder, word, head, compare;
   std::vector<std::string> sentences;
-  int64_t top = 3;
+  int64_t top = 3, beam = 1;
   int threads = 0;
   bool json = false;
 
@@ -74,10 +76,15 @@ struct Command {
       throw UsageError("heed: --head came without --word, expected the word that looks");
     const bool from_input = sentences.empty() || sentences == Lines{"-"};
     trace.check(from_input ? 0 : sentences.size());
+    if (!compare.empty() && trace.page.empty()) {
+      throw UsageError("heed: --compare came without --out, expected both: they are compared on a page");
+    }
     const decode::Translator translator(open_engine(folder, threads, models::Task::translate));
     if (from_input) return explain_input(translator);
     for (const std::string& sentence : sentences) explain(translator, sentence);
-    trace.write(translator.engine(), sentences.front());
+    Lines traced = {sentences.front()};
+    if (!compare.empty()) traced.push_back(compare);
+    trace.write(translator.engine(), traced, {.search = {.beam = beam, .nbest = beam}});
   }
 
  private:
@@ -97,7 +104,7 @@ struct Command {
   void explain(const decode::Translator& translator, const std::string& sentence) const {
     const decode::Engine& engine = translator.engine();
     decode::InferencePass pass(engine, {});
-    const decode::Translation translation = translator.translate(sentence);
+    const decode::Translation translation = translator.translate(sentence, {.search = {.beam = beam}});
     Json result{{"source", sentence}, {"translation", translation.text}};
     if (!json) print("{}\n{}\n\n", sentence, translation.text);
     if (word.empty()) {
@@ -201,6 +208,12 @@ void add_explain(CLI::App& heed, Action& action) {
       ->type_name("N")
       ->check(CLI::Validator(check_top, ""))
       ->capture_default_str();
+  app->add_option("--beam", command->beam, "Hypotheses of the search; more than one are kept in --trace and --out")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app->add_option("--compare", command->compare, "A second sentence, beside the first on the page of --out")
+      ->type_name("TEXT");
   app->add_flag("--json", command->json, "Write a JSON object for each sentence");
   add_threads(*app, command->threads);
   app->add_option("sentences", command->sentences, "Sentences; none, or -: standard input")->type_name("TEXT");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page around the views: what is looked at, keys, links, saving, opening other traces.
+import {Component, type ComponentChildren} from 'preact';
 import {useEffect, useMemo, useRef, useState} from 'preact/hooks';
 import type {View} from './context';
 import {download, exportsNow} from './figure';
-import {fromLink, headName, kDefaults, kViews, panelOf, row, strongest, toLink, type Choices, type ViewName} from './panel';
+import {fromLink, headName, kDefaults, kViews, panelOf, row, strongest, toLink, type Choices, type Panel, type ViewName} from './panel';
 import {Empty, said} from './parts';
 import {kScales, type ScaleName} from './numbers';
 import {readTraces, type Attention, type Trace} from './trace';
@@ -26,6 +27,10 @@ const nameOf = (view: ViewName, task: string) =>
 function begin(traces: Trace[], link: Partial<Choices>): Choices {
   const at: Choices = {...kDefaults, ...link};
   const trace = traces[at.trace] ?? traces[0];
+  try { return placed(traces, trace, at, link); } catch { return at; }  // the view says what is wrong with it
+}
+
+function placed(traces: Trace[], trace: Trace, at: Choices, link: Partial<Choices>): Choices {
   if (link.layer !== undefined) return at;
   const different = traces.length > 1 ? mostDifferent(traces[0], traces[1], at.merge) : undefined;
   if (different) return {...at, ...different, ...link};
@@ -55,7 +60,9 @@ export function App({first}: { first: Trace[] }) {
   const layers = useMemo(() => trace.layers(hyp), [trace, hyp]);
   const layer = layers.find((one) => one.path === raw.layer) ?? layers[layers.length - 1];
   const head = layer ? Math.max(layer.weights && layer.heads.length > 1 ? -1 : 0, Math.min(raw.head, layer.heads.length - 1)) : 0;
-  const panel = useMemo(() => (layer ? panelOf(trace, layer, head, raw) : undefined), [trace, layer, head, raw.merge, raw.special]);
+  const [panel, damage] = useMemo((): [Panel | undefined, string] => {
+    try { return [layer ? panelOf(trace, layer, head, raw) : undefined, '']; } catch (error) { return [undefined, (error as Error).message]; }
+  }, [trace, layer, head, raw.merge, raw.special]);
   const choices: Choices = {...raw, hyp, head, layer: layer?.path ?? '', query: clamp(raw.query, panel?.queries.length ?? 1), key: clamp(raw.key, panel?.keys.length ?? 1)};
 
   const set = (change: Partial<Choices>) => {
@@ -119,7 +126,7 @@ export function App({first}: { first: Trace[] }) {
       </div></nav>
       <Controls {...view} />
       <main key={choices.view} data-view={choices.view}>
-        <Guard key={`${choices.view} ${choices.layer} ${choices.trace}`}><Body {...view} /></Guard>
+        <Guard key={`${choices.view} ${choices.layer} ${choices.trace}`}>{damage ? <Empty>This layer cannot be shown: {damage}</Empty> : <Body {...view} />}</Guard>
       </main>
       <footer>
         <p><b>A weight is not an explanation.</b> It says where a head looked, not that the output depends on it: other heads, other layers and the word itself carry the same news, and changing a weight may change nothing.
@@ -132,7 +139,6 @@ export function App({first}: { first: Trace[] }) {
   );
 }
 
-import {Component, type ComponentChildren} from 'preact';
 // A view whose data is broken says so, and the others stay.
 class Guard extends Component<{ children?: ComponentChildren }, { message: string }> {
   state = {message: ''};
@@ -173,18 +179,22 @@ function Sentence({traces, choices, set, trace}: View) {
 }
 const clip = (text: string) => (text.length > 600 ? text.slice(0, 600) + '…' : text);
 
-function Controls({choices, set, layers, layer, panel, trace}: View) {
-  if (choices.view === 'states' || !layer || !panel) return null;
+function Controls({choices, set, layers: all, layer, panel, trace}: View) {
+  if (choices.view === 'states' || !layer) return null;
   const needsHead = choices.view !== 'heads';
+  // A translation is aligned by layers that look from it at the source.
+  const cross = choices.view === 'output' ? all.filter((one) => one.role === 'cross' && one.path !== 'decoder.first') : [];
+  const layers = cross.length ? cross : all, shown = layers.includes(layer) ? layer : layers[layers.length - 1];
+  const head = shown === layer ? choices.head : -1;
   return (
     <div class="controls">
-      {needsHead && <label>Layer <select value={layer.path} onChange={(e) => set({layer: e.currentTarget.value})}>{layers.map((one) => <option value={one.path}>{layerName(one)}</option>)}</select></label>}
-      {needsHead && <label>Head <select value={choices.head} onChange={(e) => set({head: Number(e.currentTarget.value)})}>
+      {needsHead && <label>Layer <select value={shown.path} onChange={(e) => set({layer: e.currentTarget.value})}>{layers.map((one) => <option value={one.path}>{layerName(one)}</option>)}</select></label>}
+      {needsHead && <label>Head <select value={head} onChange={(e) => set({layer: shown.path, head: Number(e.currentTarget.value)})}>
         {layer.weights && layer.heads.length > 1 && choices.view !== 'walk' && <option value={-1}>mean of {layer.heads.length}</option>}
         {choices.view === 'walk' && choices.head < 0 && <option value={-1}>{layer.heads[0]}</option>}
         {layer.heads.map((one, i) => <option value={i}>{one}</option>)}</select></label>}
-      {needsHead && <label>Looks <select value={choices.query} onChange={(e) => set({query: Number(e.currentTarget.value), pinned: true})}>{options(panel.queries.map((one) => one.label), choices.query)}</select></label>}
-      {choices.view === 'walk' && <label>At <select value={choices.key} onChange={(e) => set({key: Number(e.currentTarget.value), pinned: true})}>{options(panel.keys.map((one) => one.label), choices.key)}</select></label>}
+      {panel && needsHead && choices.view !== 'output' && <label>Looks <select value={choices.query} onChange={(e) => set({query: Number(e.currentTarget.value), pinned: true})}>{options(panel.queries.map((one) => one.label), choices.query)}</select></label>}
+      {panel && choices.view === 'walk' && <label>At <select value={choices.key} onChange={(e) => set({key: Number(e.currentTarget.value), pinned: true})}>{options(panel.keys.map((one) => one.label), choices.key)}</select></label>}
       {choices.view !== 'walk' && <label>Colours <select value={choices.scale} onChange={(e) => set({scale: e.currentTarget.value as ScaleName})}>{Object.entries(kScales).map(([name, text]) => <option value={name}>{text}</option>)}</select></label>}
       {needsHead && choices.view !== 'walk' && <label>Special tokens, sinks <select value={choices.special} onChange={(e) => set({special: e.currentTarget.value as Choices['special']})}>
         <option value="show">shown</option><option value="dim">dimmed</option><option value="out">left out, rows rescaled</option></select></label>}

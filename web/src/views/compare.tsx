@@ -22,12 +22,17 @@ export function mostDifferent(a: Trace, b: Trace, merge: boolean): { layer: stri
       left.queries.forEach((query, i) => {
         if (query.special || query.label !== right.queries[i]?.label || !/\p{L}/u.test(query.label)) return;
         const x = row(left, i), y = row(right, i);
+        // Over the words that are in both, as if these were all there are: what moved from one of them to another.
+        const shared = left.keys.map((_, j) => j).filter((j) => left.keys[j].label === right.keys[j].label);
+        const mass = (values: Float64Array) => shared.reduce((sum, j) => sum + Math.max(0, values[j]), 0);
+        const [a0, b0] = [mass(x), mass(y)];
+        if (!(a0 > 0) || !(b0 > 0)) return;
         let distance = 0, key = 0, widest = 0;
-        x.forEach((value, j) => {
-          if (left.keys[j].label !== right.keys[j].label) return;
-          distance += Math.abs(value - y[j]);
-          if (Math.abs(value - y[j]) > widest) { widest = Math.abs(value - y[j]); key = j; }
-        });
+        for (const j of shared) {
+          const moved = Math.abs(x[j] / a0 - y[j] / b0) * Math.min(a0, b0);
+          distance += moved;
+          if (moved > widest) { widest = moved; key = j; }
+        }
         if (distance > most) { most = distance; best = {layer: one.path, head, query: i, key}; }
       });
     }
@@ -80,7 +85,7 @@ export function CompareView(view: View) {
       <div class="with-note">
         <div class="scroll"><table class="data pairs">
           <caption>What <bdi>{panel.queries[at.query]?.label ?? '?'}</bdi>{right.queries[at.query]?.label !== panel.queries[at.query]?.label && <> / <bdi>{right.queries[at.query]?.label ?? '?'}</bdi></>} looks at</caption>
-          <thead><tr><th scope="col" colSpan={2}>here</th><th scope="col" colSpan={2}>there</th></tr></thead>
+          <thead><tr><th scope="col">here</th><th scope="col">weight</th><th scope="col">there</th><th scope="col">weight</th></tr></thead>
           <tbody>{list.map((j) => {
             const a = value(panel, j), b = value(right, j), differs = panel.keys[j]?.label !== right.keys[j]?.label;
             return <tr class={j === at.key ? 'chosen' : ''}><td class={differs ? 'differs' : ''}><bdi>{panel.keys[j]?.label ?? ''}</bdi></td><td class="wide">{show(a)}<Bar value={a} /></td>

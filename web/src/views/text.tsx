@@ -65,12 +65,11 @@ export function TextView(view: View) {
                 <button type="button" data-key={j} class={`chip key ${kind} ${choices.special === 'dim' && panel.dropped[j] ? 'dim' : ''} ${j === choices.key ? 'chosen' : ''}`}
                   style={colour ? {background: colour, color: inkOn(colour)} : {}} tabIndex={-1} title={key.detail}
                   onClick={() => view.set({key: j, pinned: true})}>
-                  <bdi>{key.label}</bdi><small>{value >= 0 ? number(value, 2) : kind === 'out' ? 'left out' : kind === 'masked' ? 'masked' : '–'}</small>
+                  <bdi>{key.label}</bdi><small>{value >= 0 ? value.toFixed(2) : kind === 'out' ? 'left out' : kind === 'masked' ? 'masked' : '–'}</small>
                 </button>
               );
             })}
           </p>
-          <h3 class="row-name">{cross ? 'What it wrote: point at a word' : writing ? 'What it wrote: each word was chosen while looking' : 'Point at a word'}{(q0 > 0 || q1 < panel.queries.length) && ` (words ${q0 + 1} to ${q1} of ${panel.queries.length})`}</h3>
           <p class="words queries">
             {panel.queries.slice(q0, q1).map((unit, i) => {
               const at = q0 + i, step = steps.get(panel.layer.q.begin + unit.index[unit.index.length - 1]);
@@ -85,6 +84,7 @@ export function TextView(view: View) {
               );
             })}
           </p>
+          <h3 class="row-name below">{cross ? 'What it wrote: point at a word' : writing ? 'What it wrote: each word was chosen while looking' : 'Point at a word'}{(q0 > 0 || q1 < panel.queries.length) && ` (words ${q0 + 1} to ${q1} of ${panel.queries.length})`}</h3>
         </div>
         <p class="readout"><output>{said(panel, query, hover ? best[0] ?? choices.key : choices.key)}</output></p>
         <Removed panel={panel} query={query} />

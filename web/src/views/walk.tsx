@@ -127,7 +127,7 @@ function Ledger({done, step, s, labels, chosen, view}: LedgerProps) {
   const mostNorm = done.norms ? Math.max(...done.norms) : 0, now = (n: number) => (n === step ? 'now' : '');
   return (
     <table class="ledger">
-      <thead><tr><th>key</th>
+      <thead><tr><th>key</th>{step === 1 && <th class="now">length of its key</th>}
         {step >= 2 && <th class={now(2)}>{view.panel!.layer.score.fn === 'additive' ? 'score' : 'q · k'}</th>}{step >= 3 && <th class={now(3)}>scaled</th>}{step >= 4 && <th class={now(4)}>seen</th>}
         {step >= 5 && <th class={now(5)}>e^(s−max)</th>}{step >= 5 && <th class={now(5)}>weight</th>}{step >= 6 && <th class={now(6)}>w · |v|</th>}</tr></thead>
       <tbody>{order.map((i) => {
@@ -135,7 +135,7 @@ function Ledger({done, step, s, labels, chosen, view}: LedgerProps) {
         return (
           <tr class={`${i === s ? 'chosen' : ''} ${hidden}`} onClick={() => chosen(i)}>
             <th><bdi>{labels[i]}</bdi></th>
-            {step === 1 && <td class="soft">{number(Math.sqrt(done.keys[i].reduce((a, x) => a + x * x, 0)), 2)} long</td>}
+            {step === 1 && <td class="now">{number(Math.sqrt(done.keys[i].reduce((a, x) => a + x * x, 0)), 2)}</td>}
             {step >= 2 && <td class={now(2)}>{number(done.raw[i], 2)}</td>}
             {step >= 3 && <td class={now(3)}>{number(done.scores[i], 2)}</td>}
             {step >= 4 && <td class={now(4)}>{done.visible[i] ? 'yes' : 'masked'}</td>}
