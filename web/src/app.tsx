@@ -115,7 +115,7 @@ export function App({first}: { first: Trace[] }) {
         <div class="tools">
           <Save />
           <label class="button">Open<input type="file" accept=".json,application/json" multiple onChange={(e) => void open(e.currentTarget.files)} /></label>
-          <button type="button" onClick={turnTheme} title="light or dark">Light/dark</button>
+          <button type="button" onClick={turnTheme} title="light or dark" aria-label="Light or dark">◐</button>
           <button type="button" onClick={() => help.current?.showModal()} aria-label="Help: keys">?</button>
         </div>
       </header>

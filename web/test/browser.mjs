@@ -34,7 +34,11 @@ async function open(url, {width = 1280, dark = false, expected = () => false} = 
 }
 const close = (page) => page.context().close();
 const sideways = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-const live = (page) => page.textContent('#live');
+// The live region is set after the screen was painted.
+async function says(page, expected) {
+  for (let i = 0; i < 50 && !expected.test(await page.textContent('#live')); ++i) await page.waitForTimeout(40);
+  assert.match(await page.textContent('#live'), expected);
+}
 const tests = [];
 const test = (name, run) => tests.push([name, run]);
 
@@ -101,22 +105,21 @@ test('keys alone go through words, heads, layers and steps, and say what they fi
   const S = trace.attn[0].k.end;
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('ArrowDown');
-  assert.match(await live(page), new RegExp(`encoder.0.self head 0. animal to animal \\S+, rank \\d+ of ${S}`));
+  await says(page, new RegExp(`encoder.0.self head 0. animal to animal \\S+, rank \\d+ of ${S}`));
   await page.keyboard.press('End');
-  assert.match(await live(page), /animal to <\/s>/);
+  await says(page, /animal to <\/s>/);
   await page.keyboard.press('Home');
-  assert.match(await live(page), /animal to The/);
+  await says(page, /animal to The/);
   await page.keyboard.press(']');
-  assert.match(await live(page), /encoder.0.self head 1/);
+  await says(page, /encoder.0.self head 1/);
   await page.keyboard.press('}');
-  assert.match(await live(page), /encoder.1.self head 1/);
+  await says(page, /encoder.1.self head 1/);
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => location.hash.includes('pinned=true'));
   await page.keyboard.press('?');
   assert.equal(await page.locator('dialog[open]').count(), 1);
   await page.keyboard.press('Escape');
-  await page.focus('nav button >> nth=3');
-  const outline = await page.evaluate(() => { document.body.focus(); return 1; }) && await page.locator('nav button').nth(3).evaluate((x) => { x.focus({focusVisible: true}); return getComputedStyle(x).outlineStyle; });
+  const outline = await page.locator('nav button').nth(3).evaluate((x) => { x.focus({focusVisible: true}); return getComputedStyle(x).outlineStyle; });
   assert.equal(outline, 'solid', 'focus can be seen');
   await page.keyboard.press('Enter');
   await page.waitForSelector('main[data-view=walk]');
