@@ -23,7 +23,7 @@ const kBodies: Record<ViewName, (view: View) => any> = {
 const nameOf = (view: ViewName, task: string) =>
   ({text: 'Text', map: 'Map', heads: 'Heads', walk: 'Walk', output: task === 'translate' ? 'Translation' : task === 'tag' ? 'Tags' : 'Output', compare: 'Compare', table: 'Table', states: 'States'})[view];
 
-// Where to begin: with two texts, where they differ most; else the last layer that looks from the output at the input.
+// Where to begin: the last layer that looks from the output at the input. A comparison begins where texts differ most.
 function begin(traces: Trace[], link: Partial<Choices>): Choices {
   const at: Choices = {...kDefaults, ...link};
   const trace = traces[at.trace] ?? traces[0];
@@ -32,7 +32,7 @@ function begin(traces: Trace[], link: Partial<Choices>): Choices {
 
 function placed(traces: Trace[], trace: Trace, at: Choices, link: Partial<Choices>): Choices {
   if (link.layer !== undefined) return at;
-  const different = traces.length > 1 ? mostDifferent(traces[0], traces[1], at.merge) : undefined;
+  const different = traces.length > 1 && at.view === 'compare' ? mostDifferent(traces[0], traces[1], at.merge) : undefined;
   if (different) return {...at, ...different, ...link};
   const layers = trace.layers(0), cross = layers.filter((one) => one.role === 'cross' && one.path !== 'decoder.first');
   const layer: Attention | undefined = cross[cross.length - 1] ?? layers[layers.length - 1];

@@ -28,6 +28,8 @@ export function seenBy(layer: Attention, t: number): number {
 export const queriesOf = (layer: Attention) => layer.q.end - layer.q.begin;
 export const keysOf = (layer: Attention) => layer.k.end - layer.k.begin;
 
+const kMostCells = 250_000;  // of rows that were not captured whole: more are looked up one by one (panel.ts)
+
 // Rows [T,S] of one head, or their mean over the heads (head -1). Where whole rows were not captured, what the strongest
 // keys have, and kNotCaptured elsewhere; undefined where even these are missing, or T x S would not fit a page.
 export function rowsOf(trace: Trace, layer: Attention, head: number): Float64Array | undefined {
@@ -41,7 +43,7 @@ export function rowsOf(trace: Trace, layer: Attention, head: number): Float64Arr
     return out;
   }
   const keys = trace.tensor(layer.top?.keys), strongest = trace.tensor(layer.top?.weights);
-  if (!keys || !strongest || n > 4e6 || head < 0) return undefined;
+  if (!keys || !strongest || n > kMostCells || head < 0) return undefined;
   const out = new Float64Array(n).fill(kNotCaptured), k = keys.shape[2];
   for (let t = 0; t < T; ++t)
     for (let i = 0; i < k; ++i) {

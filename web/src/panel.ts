@@ -89,9 +89,24 @@ export function panelOf(trace: Trace, layer: Attention, head: number, choices: P
   return {trace, layer, head, queries, keys, cells, removed, dropped, sinks};
 }
 
-export const cell = (panel: Panel, i: number, j: number) => (panel.cells ? panel.cells[i * panel.keys.length + j] : kNotCaptured);
+export const cell = (panel: Panel, i: number, j: number) => (panel.cells ? panel.cells[i * panel.keys.length + j] : row(panel, i)[j]);
 export function row(panel: Panel, i: number): Float64Array {
-  return panel.cells ? panel.cells.slice(i * panel.keys.length, (i + 1) * panel.keys.length) : new Float64Array(panel.keys.length).fill(kNotCaptured);
+  return panel.cells ? panel.cells.slice(i * panel.keys.length, (i + 1) * panel.keys.length) : strongestRow(panel, i);
+}
+
+// A row of a long text: its strongest keys are all that was captured.
+function strongestRow({trace, layer, head, queries, keys}: Panel, i: number): Float64Array {
+  const out = new Float64Array(keys.length).fill(kNotCaptured);
+  const found = trace.tensor(layer.top?.keys), weights = trace.tensor(layer.top?.weights), query = queries[i];
+  if (!found || !weights || !query || head < 0) return out;
+  const T = layer.q.end - layer.q.begin, k = found.shape[2], unitOf = new Map<number, number>();
+  keys.forEach((unit, j) => unit.index.forEach((s) => unitOf.set(s, j)));
+  for (const t of query.index)
+    for (let n = 0; n < k; ++n) {
+      const at = (head * T + t) * k + n, j = unitOf.get(found.data[at] - layer.k.begin);
+      if (j !== undefined) out[j] = Math.max(0, out[j]) + weights.data[at] / query.index.length;
+    }
+  return out;
 }
 
 // The strongest keys of a row until they have `mass` of what it gives, strongest first.

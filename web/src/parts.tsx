@@ -22,7 +22,7 @@ export function said(panel: Panel, query: number, key: number): string {
   if (value === kNotCaptured) return `${from} to ${to}: not captured`;
   if (value === kLeftOut) return `${from} to ${to}: left out`;
   const [rank, of] = rankOf(row(panel, query), key);
-  return `${from} to ${to} ${number(value)}, rank ${rank} of ${of}`;
+  return `${from} to ${to} ${number(value)}, rank ${rank} of ${of}${panel.layer.weights ? '' : ' that were captured'}`;
 }
 
 const kStops = 64;

@@ -9,7 +9,7 @@ import {cell, headName, panelOf, row, type Panel} from '../panel';
 import {Bar, Empty, Legend, Note, Word} from '../parts';
 import type {Attention, Trace} from '../trace';
 
-// The head and the query, the same word in both, whose rows differ most: where to begin to look. Encoders, where there are.
+// The head and the query, at the same place in both, whose rows differ most: where to begin to look. Encoders, where there are.
 export function mostDifferent(a: Trace, b: Trace, merge: boolean): { layer: string; head: number; query: number; key: number } | undefined {
   let best: { layer: string; head: number; query: number; key: number } | undefined, most = 0;
   const layers = a.layers(0).filter((one) => one.weights && one.q.seq === one.k.seq);
@@ -20,7 +20,7 @@ export function mostDifferent(a: Trace, b: Trace, merge: boolean): { layer: stri
       const left = panelOf(a, one, head, {merge, special: 'show'}), right = panelOf(b, other, head, {merge, special: 'show'});
       if (left.keys.length !== right.keys.length) continue;
       left.queries.forEach((query, i) => {
-        if (query.special || query.label !== right.queries[i]?.label || !/\p{L}/u.test(query.label)) return;
+        if (query.special || i >= right.queries.length || !/\p{L}/u.test(query.label)) return;
         const x = row(left, i), y = row(right, i);
         // Over the words that are in both, as if these were all there are: what moved from one of them to another.
         const shared = left.keys.map((_, j) => j).filter((j) => left.keys[j].label === right.keys[j].label);
@@ -93,8 +93,9 @@ export function CompareView(view: View) {
           })}</tbody></table></div>
         <Note title="Two sentences, one head">
           <p>Change one word, and see which looks change with it. Both maps have one scale; the same row and column are marked in both.</p>
-          <p>Follow a word that is the same in both, such as a pronoun: what it looks at may turn with a word that comes after it.</p>
-          <p class="soft">{reason ? <>No map of differences is drawn: {reason}, and a difference of unlike words means nothing.</> : <>The words are the same in both, so numbers can be subtracted: the largest difference of this row is {number(Math.max(...list.map((j) => Math.abs(value(panel, j) - value(right, j)))))}.</>}</p>
+          <p><button type="button" onClick={() => { const found = mostDifferent(traces[0], traces[1], choices.merge); if (found) view.set(found); }}>Go where they differ most</button></p>
+          <p>Look at the word that was changed, or at one that depends on it, such as a pronoun: what do they look at now?</p>
+          <p class="soft">{reason ? <>No map of differences is drawn: {reason}. A difference of unlike words means nothing.</> : <>The words are the same in both, so numbers can be subtracted: the largest difference of this row is {number(Math.max(...list.map((j) => Math.abs(value(panel, j) - value(right, j)))))}.</>}</p>
           <p>Now: <Word>{panel.keys[at.key]?.label ?? '?'}</Word> {show(value(panel, at.key))} here, <Word>{right.keys[at.key]?.label ?? '?'}</Word> {show(value(right, at.key))} there.</p>
         </Note>
       </div>

@@ -26,7 +26,7 @@ export function MapView(view: View) {
     return drawMap(panel, choices.scale, choices.special === 'dim', {query: at.query, key: at.key, pinned: choices.pinned}, w, caption(view, panel));
   }, [panel, choices.scale, choices.special, at.query, at.key, choices.pinned]);
   if (!panel) return <Empty>This model has no attention to map.</Empty>;
-  if (!panel.cells) return <Pooled {...view} />;
+  if (!panel.cells || (!panel.layer.weights && panel.queries.length > 100)) return <Pooled {...view} />;
   const point = (x: number, y: number, click: boolean, width: number) => {
     const found = cellAt(layoutOf(panel, width), x, y);
     if (!found) return view.setHover(undefined);
@@ -50,7 +50,8 @@ export function MapView(view: View) {
           : panel.layer.role === 'masked'
             ? <>The model writes from left to right, so a row may not see what comes later: those cells are <b>hatched</b>. They are not zero, they do not exist.</>
             : <>The words of one text look at each other. A bright diagonal means: at themselves.</>}</p>
-        <p>Now: <Word>{panel.queries[at.query]?.label ?? '?'}</Word>, which is {panel.queries[at.query]?.detail ?? '?'}.</p>
+        <p>Now: <Word>{panel.queries[at.query]?.label ?? '?'}</Word>, {panel.queries[at.query]?.detail ?? '?'}.</p>
+        {!panel.layer.weights && <p>Of each row the strongest keys alone were captured: what is <b>dotted</b> is not known.</p>}
         {panel.sinks.length > 0 && <p><Word>{panel.sinks[0]}</Word> takes most of all rows: a <b>sink</b>, where heads look when they have nothing to look for.</p>}
       </Note>
     </div>
@@ -103,6 +104,7 @@ function Pooled(view: View) {
       <Note title="A long text">
         <p>{layer.q.end - layer.q.begin} words that look times {layer.k.end - layer.k.begin} looked at would not fit a page. So cells are blocks of
           tokens. The <b>maximum</b> shows single strong links; a <b>mean</b> wipes them out, and shows where much of the weight goes.</p>
+        <p>The largest cell is <b>{number(Array.from(values.data).reduce((a, b) => Math.max(a, b), 0))}</b>: where all is dark, other <i>Colours</i> show more.</p>
         <p>Whole rows were <b>not captured</b>. The view Text has the strongest keys of each row.</p>
       </Note>
     </div>

@@ -4,14 +4,14 @@ import {useLayoutEffect, useRef, useState} from 'preact/hooks';
 import {cividis, inkOn} from '../colour';
 import type {View} from '../context';
 import {exportsNow, paint, svgOf, useThemeCount, useWidth, type Drawing} from '../figure';
-import {kLeftOut, kMasked, kNotCaptured, number, scaleOf} from '../numbers';
+import {kLeftOut, kMasked, kNotCaptured, scaleOf} from '../numbers';
 import {row, strongest} from '../panel';
 import {caption, Empty, Legend, Note, Removed, said, Word} from '../parts';
 import {themeOf} from '../surface';
 import {stepsByRow, writes} from '../words';
 import {panelCsv} from './map';
 
-const kWindow = 160;  // words at a time of a long text
+const kWindow = 80;  // words at a time of a long text
 interface Link { x0: number; y0: number; x1: number; y1: number; weight: number; faint: boolean }
 
 export function TextView(view: View) {
@@ -93,7 +93,7 @@ export function TextView(view: View) {
         <p>{cross
           ? <>When the model chose <Word>{panel.queries[query]?.label ?? '?'}</Word>, it looked back at the text that it had read. It shared out one unit of attention:</>
           : <>While the model worked on <Word>{panel.queries[query]?.label ?? '?'}</Word>, this head shared out one unit of attention among the words it may see:</>}</p>
-        <ol class="top">{best.slice(0, 4).map((j) => <li><Word>{panel.keys[j].label}</Word> <b>{number(values[j], 2)}</b></li>)}</ol>
+        <ol class="top">{best.slice(0, 4).filter((j, i) => i === 0 || values[j] >= 0.005).map((j) => <li><Word>{panel.keys[j].label}</Word> <b>{values[j].toFixed(2)}</b></li>)}</ol>
         <p><b>Point</b> at a word to see its links, <b>click</b> to hold it. The line's width is the weight; thin lines are the strongest link of every other word.</p>
         <p>A model has many <b>heads</b> that look in their own ways: the keys <kbd>[</kbd> <kbd>]</kbd> go through them, <kbd>{'{'}</kbd> <kbd>{'}'}</kbd> through layers.</p>
         {panel.layer.feed && <p>The query is the decoder's state {panel.layer.feed.at === 'prev' ? 'before' : 'after'} the word was read.</p>}
