@@ -52,12 +52,14 @@ of these; docs/explaining.md says what each can tell, and what not.
 
 --gate scales heads or switches them off, and it is told what that changes. --json writes an object for each sentence:
 what was read and said, and numbers for all words. --trace writes, for one sentence, all that was recorded while the model
-worked on it. Examples:
+worked on it, and --out a page that shows it, in one HTML file; --compare puts another sentence beside it. With --beam,
+the other hypotheses are there, too. Examples:
 
   heed explain --model model "The animal didn't cross the street because it was too tired."
   heed explain --model model --word it --head encoder.1.self.0 "The boy bought the apple and ate it."
   heed explain --model model --from tired --against cansada "The animal was tired."
-  heed explain --model model --method leave-out --of ancha "The street was wide.")";
+  heed explain --model model --method leave-out --of ancha "The street was wide."
+  heed explain --model model --out page.html --compare "The animal was too wide." "The animal was too tired.")";
 
 std::string check_top(const std::string& text) {
   int64_t n = 0;
@@ -82,7 +84,7 @@ struct Command {
   GateFlags gates;
   TraceFlag trace;
   Asked asked;
-  std::string folder, target;
+  std::string folder, target, compare;
   std::vector<std::string> sentences;
   int64_t top = 3;
   int threads = 0;
@@ -101,6 +103,9 @@ struct Command {
     check_flags();
     const bool from_input = sentences.empty() || sentences == Lines{"-"};
     trace.check(from_input ? 0 : sentences.size(), gates.given());
+    if (!compare.empty() && trace.page.empty()) {
+      throw UsageError("heed: --compare came without --out, expected both: they are compared on a page");
+    }
     const decode::Engine engine = open_for_analysis(folder, threads);
     const models::Task task = engine.text_model().task();
     if (task == models::Task::classify || task == models::Task::encode) {
@@ -109,8 +114,10 @@ struct Command {
     }
     gates.apply(engine, call_);
     if (from_input) return explain_input(engine);
+    Lines traced = {sentences.front()};
+    if (!compare.empty()) traced.push_back(compare);
     // Also of a model that has no attention to explain.
-    trace.write(engine, sentences.front(), {.search = {.beam = output.beam, .nbest = output.beam}});
+    trace.write(engine, traced, {.search = {.beam = output.beam}});
     for (const std::string& sentence : sentences) explain(engine, sentence);
   }
 
@@ -236,6 +243,8 @@ void add_explain(CLI::App& heed, Action& action) {
       ->type_name("N")
       ->check(CLI::Validator(check_top, ""))
       ->capture_default_str();
+  app->add_option("--compare", command->compare, "A second sentence, beside the first on the page of --out")
+      ->type_name("TEXT");
   app->add_flag("--map", command->map, "Also draw what each word looks at");
   app->add_flag("--json", command->json, "Write a JSON object for each sentence");
   add_threads(*app, command->threads);

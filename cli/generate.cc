@@ -27,7 +27,8 @@ constexpr const char* kHelp =
 The best continuation, by --beam, or one drawn at random with --sample; the same seed draws the same. --nbest writes
 several, a line each. The prompt stands before its continuation as it came. Files have a prompt on each line, and each
 gives its lines in their order. --json writes an object for each prompt, with text, score, log_probability, finished and
-tokens of each continuation. --trace writes, for one --prompt, all that was recorded while it was gone on with. Examples:
+tokens of each continuation. --trace writes, for one --prompt, all that was recorded while it was gone on with, and --out a page
+that shows it. Examples:
 
   heed generate --model model --prompt "The cat" --sample --temperature 0.8 --seed 3
   heed generate --model model --sample --nbest 5 --json prompts.txt)";
@@ -102,7 +103,7 @@ struct Command {
       throw Error(std::string("--prompt: ") + error.what());
     }
     write_output(shown(generator, prompt, generator.generate(std::span(&prompt, 1), options).front()));
-    trace.write(generator.engine(), prompt, {.search = options.search, .constraints = options.constraints});
+    trace.write(generator.engine(), {prompt}, {.search = options.search, .constraints = options.constraints});
   }
 
   std::string shown(const decode::Generator& generator, const std::string& begin,

@@ -25,7 +25,8 @@ The model is one that heed train has made with --preset tagger or self-attentive
 files, or of standard input, gives a line of tags with spaces between them; an empty line stays empty. A line that is no
 UTF-8, or longer than the model can take, is an error with its number, after those before it; with --skip-bad it becomes
 an empty line. --json writes an object for each line: its text, and its words, each with its tag and the tag's
-log_probability. --trace writes, for one line, all that was recorded while it was tagged. Example:
+log_probability. --trace writes, for one line, all that was recorded while it was tagged, and --out a page that
+shows it. Example:
 
   heed corpus --pairs 100000 --task tag --split corpus
   heed train --data corpus/train.tsv --dev corpus/dev.tsv --preset tagger --out model --steps 500
@@ -70,7 +71,7 @@ struct Command {
     trace.check(lines.size(), gates.given());
     const decode::Tagging found = tagger.tag(lines.front(), options);
     write_output(json ? json_line(json_of(lines.front(), found)) : shown(found));
-    trace.write(tagger.engine(), lines.front());
+    trace.write(tagger.engine(), {lines.front()});
   }
 
   std::string shown(const decode::Tagging& found) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// --trace FILE, of commands that look at one text: what the model does with it, as a file for the viewer and for
-// programs.
+// --trace FILE and --out FILE, of commands that look at one text: what the model does with it, as a file for programs,
+// and as a page for people.
 #include <string>
 #include <vector>
 
@@ -15,15 +15,15 @@ class App;
 namespace heed::cli {
 
 struct TraceFlag {
-  std::string file{};
+  std::string file{}, page{};
   std::vector<std::string> heads{};  // of long texts
 
   void add(CLI::App& app);
-  bool given() const { return !file.empty(); }
-  // Throws UsageError where the flag came and there is not one text, or heads are gated.
+  bool given() const { return !file.empty() || !page.empty(); }
+  // Throws UsageError where a flag came and there is not one text, or heads are gated.
   void check(size_t texts, bool gated) const;
-  // Nothing where the flag did not come. Throws Error.
-  void write(const decode::Engine&, const std::string& text, trace::RecordOptions = {}) const;
+  // Nothing where the flags did not come. Texts after the first stand beside it on the page. Throws Error.
+  void write(const decode::Engine&, const std::vector<std::string>& texts, trace::RecordOptions = {}) const;
 };
 
 }  // namespace heed::cli

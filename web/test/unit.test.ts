@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pure functions of the page, on traces of every family that the tests of heed/trace make.
+// @ts-nocheck: types of Node are not installed
+import assert from 'node:assert/strict';
+import {readdirSync, readFileSync} from 'node:fs';
+import {join} from 'node:path';
+import test from 'node:test';
+import {headStats, kLeftOut, kMasked, kNotCaptured, keysOf, number, queriesOf, rankOf, rowsOf, scaleOf, seenBy, sees, walk, withoutColumns} from '../src/numbers';
+import {fromLink, kDefaults, panelOf, row, strongest, toLink} from '../src/panel';
+import {escaped} from '../src/surface';
+import {crc32, decode, fromBase64, fromHalf, readTraces, Trace} from '../src/trace';
+import {unlike} from '../src/views/compare';
+import {keyUnits, mergeRows, queryUnits} from '../src/words';
+
+const folder = process.env.HEED_TRACES!;
+const names = readdirSync(folder).filter((name) => name.endsWith('.json')).sort();
+const traces = new Map(names.map((name) => [name, readTraces(readFileSync(join(folder, name), 'utf8'), name)[0]]));
+const base64 = (bytes) => Buffer.from(bytes).toString('base64');
+const near = (a, b, tolerance, what) => assert.ok(Math.abs(a - b) <= tolerance, `${what}: ${a}, expected ${b} within ${tolerance}`);
+
+test('there are traces of every family', () => {
+  for (const name of ['transformer', 'rnn', 'rnn-dot', 'rnn-additive', 'tagger-cnn', 'tagger-fc', 'tagger-lstm', 'transformer-lm-alibi', 'transformer-lm-rotary-grouped'])
+    for (const ending of ['.json', '-long.json']) assert.ok(traces.has(name + ending), name + ending);
+});
+
+test('base64 of all lengths, and what is none', () => {
+  for (let n = 0; n < 20; ++n) {
+    const bytes = Uint8Array.from({length: n}, (_, i) => (i * 37 + n * 11) & 255);
+    assert.deepEqual(fromBase64(base64(bytes)), bytes);
+  }
+  assert.throws(() => fromBase64('AAA'), /3 digits, expected a multiple of 4/);
+  assert.throws(() => fromBase64('AA!A'), /has '!' at 2/);
+});
+
+test('halves: all bit patterns against their definition', () => {
+  assert.equal(fromHalf(0x3C00), 1);
+  assert.equal(fromHalf(0xC000), -2);
+  assert.equal(fromHalf(0x7BFF), 65504);
+  assert.equal(fromHalf(0x0001), 2 ** -24);
+  assert.equal(fromHalf(0x0400), 2 ** -14);
+  assert.equal(fromHalf(0x3555), 0.333251953125);
+  assert.equal(fromHalf(0xFC00), -Infinity);
+  assert.ok(Number.isNaN(fromHalf(0x7E00)));
+  for (let bits = 1; bits < 0x7C00; ++bits) assert.ok(fromHalf(bits) > fromHalf(bits - 1), `${bits}`);
+});
+
+test('tensors of every type, and damaged ones', () => {
+  const bytes = new Uint8Array(new Float32Array([1.5, -2]).buffer);
+  const raw = {shape: [2], dtype: 'f32', enc: 'base64', data: base64(bytes), crc32: crc32(bytes)};
+  assert.deepEqual([...decode(raw, 'x').data], [1.5, -2]);
+  assert.deepEqual([...decode({shape: [2], dtype: 'f16', data: base64([0, 0x3C, 0, 0xC0])}, 'x').data], [1, -2]);
+  assert.deepEqual([...decode({shape: [3], dtype: 'u8n', min: 0, max: 2, data: base64([0, 255, 51])}, 'x').data].map((x) => +x.toFixed(5)), [0, 2, 0.4]);
+  assert.deepEqual([...decode({shape: [1], dtype: 'u32', data: base64([255, 255, 255, 255])}, 'x').data], [4294967295]);
+  assert.equal(crc32(Buffer.from('123456789')), 0xCBF43926);
+  assert.throws(() => decode({...raw, crc32: 1}, 'x'), /'x' has the check sum \d+, expected 1: it is not what was written/);
+  assert.throws(() => decode({...raw, shape: [3]}, 'x'), /'x' has 8 bytes, expected 12: it was cut off/);
+});
+
+test('files that are no traces say so', () => {
+  const good = JSON.parse(readFileSync(join(folder, 'transformer.json'), 'utf8'));
+  assert.throws(() => readTraces('{"format":', 'f'), /f: it is not whole JSON text/);
+  assert.throws(() => readTraces('{}', 'f'), /f: format is 'undefined', expected 'heed-trace'/);
+  assert.throws(() => readTraces(JSON.stringify({...good, version: '2.0'}), 'f'), /f: version is '2.0', expected 1.x: it was written by another heed/);
+  assert.throws(() => readTraces(JSON.stringify({...good, attn: undefined}), 'f'), /f: 'attn' is missing/);
+  assert.equal(readTraces(JSON.stringify([good, {...good, version: '1.9', more: 1}]), 'f').length, 2);
+});
+
+test('the walk gives the recorded weights and outputs, in every family and every row', () => {
+  let rows = 0, additive = 0, biased = 0, grouped = 0, masked = 0;
+  for (const [name, trace] of traces)
+    for (const layer of trace.raw.attn) {
+      if (!layer.weights || !layer.Q) continue;
+      for (let head = 0; head < layer.heads.length; ++head)
+        for (let t = 0; t < queriesOf(layer); ++t) {
+          const done = walk(trace, layer, head, t);
+          assert.notEqual(typeof done, 'string', `${name} ${layer.id}: ${done}`);
+          assert.deepEqual(done.differences.map((one) => one.name), ['weights', 'log-sum-exp', 'output'], name);
+          for (const one of done.differences) near(one.difference, 0, 1e-5, `${name} ${layer.id} head ${head} row ${t}: ${one.name}`);
+          near(done.weights.reduce((a, b) => a + b, 0), 1, 1e-12, 'sum');
+          ++rows;
+          additive += layer.score.fn === 'additive';
+          biased += done.bias.some((x) => x !== 0);
+          grouped += new Set(layer.key_heads).size < layer.heads.length;
+          masked += done.visible.includes(false);
+        }
+    }
+  for (const [what, count] of Object.entries({rows, additive, biased, grouped, masked})) assert.ok(count > 0, `no ${what}`);
+});
+
+test('a walk over other numbers than the recorded ones is found out', () => {
+  const raw = JSON.parse(readFileSync(join(folder, 'transformer.json'), 'utf8'));
+  const layer = raw.attn[0], Q = raw.tensors[layer.Q], bytes = Buffer.from(Q.data, 'base64');
+  bytes.writeFloatLE(bytes.readFloatLE(0) + 3, 0);
+  raw.tensors[layer.Q] = {...Q, data: bytes.toString('base64'), crc32: undefined};
+  const done = walk(new Trace(raw, 'f'), layer, 0, 0);
+  assert.ok(Math.max(...done.differences.map((one) => one.difference)) > 1e-3);
+});
+
+test('merging pieces into words keeps sums of rows', () => {
+  let merged = 0;
+  for (const [name, whole] of traces) {
+    // The samples have a token a word: take two for one.
+    const raw = structuredClone(whole.raw);
+    for (const one of raw.sequences) for (const token of one.tokens) if (token.word !== undefined) token.word >>= 1;
+    const trace = new Trace(raw, name);
+    for (const layer of trace.raw.attn) {
+      const rows = rowsOf(trace, layer, 0);
+      if (!layer.weights || !rows) continue;
+      const queries = queryUnits(trace, layer, true), keys = keyUnits(trace, layer.k, true);
+      assert.deepEqual(queries.flatMap((one) => one.index), Array.from({length: queriesOf(layer)}, (_, i) => i), name);
+      assert.deepEqual(keys.flatMap((one) => one.index), Array.from({length: keysOf(layer)}, (_, i) => i), name);
+      merged += keys.length < keysOf(layer);
+      const out = mergeRows(rows, keysOf(layer), queries, keys);
+      queries.forEach((_, i) => near(out.slice(i * keys.length, (i + 1) * keys.length).reduce((a, b) => a + b, 0), 1, 1e-5, `${name} ${layer.id} row ${i}`));
+    }
+  }
+  assert.ok(merged > 0, 'no word had several pieces');
+});
+
+test('masked, not captured and left out are not zero', () => {
+  const causal = traces.get('transformer-lm.json'), layer = causal.raw.attn[0];
+  const panel = panelOf(causal, layer, 0, {merge: false, special: 'show'});
+  for (let t = 0; t < queriesOf(layer); ++t) {
+    let n = 0;
+    for (let s = 0; s < keysOf(layer); ++s) {
+      assert.equal(row(panel, t)[s] === kMasked, s > t);
+      n += sees(layer, t, s) ? 1 : 0;
+    }
+    assert.equal(seenBy(layer, t), n);
+  }
+  const long = traces.get('transformer-long.json');
+  const first = panelOf(long, long.raw.attn[0], 0, {merge: false, special: 'show'});
+  assert.ok(row(first, 0).includes(kNotCaptured));
+  assert.ok(row(first, 0).some((x) => x > 0));
+  const out = panelOf(causal, layer, 0, {merge: false, special: 'out'});
+  assert.equal(row(out, 3)[0], kLeftOut);
+  near(row(out, 3).filter((x) => x > 0).reduce((a, b) => a + b, 0), 1, 1e-5, 'rescaled');
+  near(out.removed[3], row(panel, 3)[0], 1e-12, 'removed');
+});
+
+test('leaving columns out says what was removed', () => {
+  const {rows, removed} = withoutColumns(Float64Array.from([0.5, 0.3, 0.2, 1, 0, 0]), 3, [true, false, false]);
+  assert.deepEqual([...removed], [0.5, 1]);
+  near(rows[1], 0.6, 1e-12, 'first');
+  near(rows[2], 0.4, 1e-12, 'second');
+  assert.deepEqual([rows[0], rows[3], rows[4]], [kLeftOut, kLeftOut, 0]);
+});
+
+test('scales rise from 0 to 1', () => {
+  for (const name of ['linear', 'sqrt', 'log', 'row']) {
+    const scale = scaleOf(name);
+    assert.equal(scale(0, 1), 0);
+    assert.equal(scale(1, 1), 1);
+    for (let i = 1; i <= 100; ++i) assert.ok(scale(i / 100, 1) > scale((i - 1) / 100, 1) - (name === 'log' && i === 1 ? 1 : 0), name);
+  }
+  near(scaleOf('sqrt')(0.25, 1), 0.5, 1e-12, 'sqrt');
+  near(scaleOf('log')(0.01, 1), 0.5, 1e-12, 'log');
+  near(scaleOf('row')(0.2, 0.4), 0.5, 1e-12, 'row');
+});
+
+test('statistics of heads by hand', () => {
+  const values = [1, 0, 0.5, 0.5], w = base64(new Uint8Array(new Float32Array(values).buffer)), e = base64(new Uint8Array(new Float32Array([0, Math.log(2)]).buffer));
+  const span = {seq: 's', begin: 0, end: 2};
+  const raw = {...JSON.parse(readFileSync(join(folder, 'transformer.json'), 'utf8')), sequences: [{id: 's', role: 'source', text: 'a b', tokens: []}],
+    attn: [{id: 'x', path: 'x', heads: [0], key_heads: [0], q: span, k: span, score: {fn: 'dot', scale: 1}, mask: {type: 'none', offset: 0}, weights: 'w', stats: {entropy: 'e', row_sum_error: 0}}],
+    tensors: {w: {shape: [1, 2, 2], dtype: 'f32', data: w}, e: {shape: [1, 2], dtype: 'f32', data: e}}};
+  const trace = new Trace(raw, 'f'), stats = headStats(trace, raw.attn[0], 0);
+  near(stats.entropy, 0.5, 1e-6, 'entropy');
+  near(stats.diagonal, 0.75, 1e-12, 'diagonal');
+  near(stats.sink, 0.75, 1e-12, 'sink');
+  assert.equal(stats.sinkKey, 0);
+});
+
+test('ranks, strongest, numbers, links, markup', () => {
+  assert.deepEqual(rankOf([0.2, 0.5, kMasked, 0.3], 3), [2, 3]);
+  assert.deepEqual(strongest([0.1, 0.6, 0.3], 0.85, 5), [1, 2]);
+  assert.deepEqual(strongest([kMasked, 0, 0.3], 1, 5), [2]);
+  assert.equal(number(0.35149), '0.351');
+  assert.equal(number(0), '0.000');
+  assert.equal(number(0.00012), '1.2e-4');
+  const choices = {...kDefaults, view: 'map', layer: 'decoder.0.cross', head: 2, query: 3, merge: false, scale: 'log', state: 'a/b&c'};
+  assert.deepEqual({...kDefaults, ...fromLink(toLink(choices))}, choices);
+  assert.deepEqual(fromLink('#view=nowhere&head=x&__proto__=1&scale=log&layer=%'), {scale: 'log'});
+  assert.equal(escaped('</script>"&\u0001'), '&#60;/script&#62;&#34;&#38;\ufffd');
+});
+
+test('unlike texts are not subtracted', () => {
+  const a = traces.get('transformer.json'), b = traces.get('transformer-long.json');
+  const of = (trace) => panelOf(trace, trace.raw.attn[0], 0, {merge: false, special: 'show'});
+  assert.equal(unlike(of(a), of(a)), undefined);
+  assert.match(unlike(of(a), of(b)), /^there are 6 rows here and 14 there$/);
+});
