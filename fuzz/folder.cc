@@ -34,7 +34,9 @@
 // Sanitizers ask for these; by themselves they would end without a signal. A request for more memory than there is
 // fails, as it does without them.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the sanitizers chose these names
-extern "C" HEED_API const char* __asan_default_options() { return "abort_on_error=1:allocator_may_return_null=1"; }
+extern "C" HEED_API const char* __asan_default_options() {
+  return "abort_on_error=1:allocator_may_return_null=1:quarantine_size_mb=1";
+}
 extern "C" HEED_API const char* __ubsan_default_options() { return "abort_on_error=1:print_stacktrace=1"; }
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 

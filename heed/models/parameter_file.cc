@@ -16,6 +16,7 @@
 
 #include "heed/base/describe.h"
 #include "heed/base/error.h"
+#include "heed/io/quote.h"
 #include "heed/io/tensor.h"
 
 namespace heed::models {
@@ -27,7 +28,7 @@ using Entry = ParameterStore::Entry;
 std::string listed(const std::vector<std::string>& names) {
   constexpr size_t kShown = 5;
   std::string text;
-  for (size_t i = 0; i < names.size() && i < kShown; ++i) text += (i ? ", '" : "'") + names[i] + "'";
+  for (size_t i = 0; i < names.size() && i < kShown; ++i) text += (i ? ", " : "") + io::quote(names[i]);
   return names.size() > kShown ? text + " and " + std::to_string(names.size() - kShown) + " more" : text;
 }
 
@@ -61,7 +62,7 @@ void check_fits(const std::string& path, const Assignment& a, const ParameterSha
   const bool right_type = is_number_type(a.tensor->type);
   if (right_type && right_rank && came == expected) return;
   const std::string& name = parameter.name;
-  throw Error(path + ": tensor '" + a.tensor->name + "'" + (a.tensor->name == name ? "" : " for '" + name + "'") +
+  throw Error(path + ": tensor " + io::quote(a.tensor->name) + (a.tensor->name == name ? "" : " for '" + name + "'") +
               " is " + io::name_of(a.tensor->type) + " " + io::to_string(a.tensor->shape) + ", expected " +
               (right_type ? "" : "F16, BF16, F32 or F64 ") + io::to_string(expected) +
               (options.expected_by.empty() ? "" : " by " + options.expected_by) +
@@ -103,8 +104,8 @@ std::vector<Assignment> assign(const std::string& path, const io::SafetensorsFil
     }
     const io::TensorEntry*& taken = tensor_of[number->second];
     if (taken) {
-      throw Error(path + ": tensors '" + taken->name + "' and '" + tensor.name + "' are both for '" + name +
-                  "', expected one");
+      throw Error(path + ": tensors " + io::quote(taken->name) + " and " + io::quote(tensor.name) + " are both for '" +
+                  name + "', expected one");
     }
     taken = &tensor;
   }
@@ -158,8 +159,8 @@ void check_finite(const std::string& path, const io::TensorEntry& tensor, const 
     for (size_t d = place.size(); d-- > 0; rest /= static_cast<size_t>(tensor.shape[d])) {
       place[d] = static_cast<int64_t>(rest % static_cast<size_t>(tensor.shape[d]));
     }
-    throw Error(path + ": tensor '" + tensor.name + "' holds " + shortest(numbers[i]) + " at " + io::to_string(place) +
-                ", expected finite numbers");
+    throw Error(path + ": tensor " + io::quote(tensor.name) + " holds " + shortest(numbers[i]) + " at " +
+                io::to_string(place) + ", expected finite numbers");
   }
 }
 

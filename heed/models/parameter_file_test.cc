@@ -73,6 +73,14 @@ TEST(ParameterFile, IsComparedWithShapesBeforeMemoryIsTaken) {
             weights.path + ": has no tensor for 1 parameter that config.json asks for ('b')");
 }
 
+TEST(ParameterFile, ErrorsAreOneLineWhateverTensorsAreCalled) {
+  TensorFile weights;
+  weights.add("a\n\x7f", {1}, {1});
+  const ParameterFile file(weights.write());
+  EXPECT_EQ(error_of([&] { file.check({}, {}); }),
+            weights.path + ": has 1 tensor that no parameter of this model has the name of ('a\\x0a\\x7f')");
+}
+
 class Loading : public ::testing::Test {
  protected:
   // The parameters of a new model after loading.
