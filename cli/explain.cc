@@ -81,10 +81,11 @@ struct Command {
     }
     const decode::Translator translator(open_engine(folder, threads, models::Task::translate));
     if (from_input) return explain_input(translator);
-    for (const std::string& sentence : sentences) explain(translator, sentence);
     Lines traced = {sentences.front()};
     if (!compare.empty()) traced.push_back(compare);
-    trace.write(translator.engine(), traced, {.search = {.beam = beam, .nbest = beam}});
+    // Before anything is explained: also of a model that has no attention.
+    trace.write(translator.engine(), traced, {.search = {.beam = beam}});
+    for (const std::string& sentence : sentences) explain(translator, sentence);
   }
 
  private:

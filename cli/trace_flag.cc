@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
 #include "cli/action.h"
@@ -35,6 +36,7 @@ void TraceFlag::write(const decode::Engine& engine, const std::vector<std::strin
                       trace::RecordOptions options) const {
   if (!given()) return;
   options.recorder.tiles = heads;
+  options.search.nbest = std::max(options.search.nbest, options.search.beam);  // the whole beam, as it ended
   std::vector<trace::Trace> traces;
   for (const std::string& text : texts) traces.push_back(trace::record(engine, text, options));
   if (!file.empty()) trace::save(file, traces.front());

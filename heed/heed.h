@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The whole library in one include: open a model folder and translate, generate, tag, score or embed, and record what
-// was attended to; build a model, train it, save it. Not here: attention alone (heed/attention.h), and the parts that models are built of, which have
-// headers of their own (heed/nn, heed/ops).
+// was attended to; build a model, train it, save it. Not here: attention alone (heed/attention.h), and the parts that
+// models are built of, which have headers of their own (heed/nn, heed/ops).
 #include "heed/analysis/align.h"
 #include "heed/analysis/explain.h"
 #include "heed/attention.h"

@@ -58,6 +58,8 @@ TEST(Preset, HasTheNumbersOfBefore) {
   EXPECT_EQ(count("rnn-attention"), 1202020);
   EXPECT_EQ(count("rnn-self-attention"), 1333348);
   EXPECT_EQ(count("lm-small"), 2395392);
+  EXPECT_EQ(count("lm-long"), 2395392);
+  EXPECT_EQ(make_unfilled_model(model_options(preset_named("lm-long"), {.source = 100}))->max_length(), 16384);
   EXPECT_EQ(count("self-attentive"), 89866);
   EXPECT_EQ(count("tagger"), 410890);
 }

@@ -56,7 +56,7 @@ Var Choices::step(nn::Pass& pass, const Tensor& ids, nn::State& state) const {
   for (const nn::HypothesisRow& row : pass.rows) newest_.push_back(row.node);
   if (newest_.empty()) newest_.push_back(0);
   const Var logits = model_.step(pass, ids, state);
-  ids_ = ids, logits_ = logits.value();
+  ids_ = ids, logits_ = logits.value(), dtype_ = logits_.dtype();
   return logits;
 }
 

@@ -35,6 +35,7 @@ class Choices final : public models::Stepwise {
   void finish(std::span<const decode::Hypothesis> found);
   // At the query-th token that a node read; the last one, below 0.
   const Choice& at(int64_t node, int64_t query = -1) const;
+  DType dtype() const { return dtype_; }  // of the logits
 
  private:
   void look(std::span<const int32_t> next) const;
@@ -46,6 +47,7 @@ class Choices final : public models::Stepwise {
   mutable std::map<int64_t, std::vector<Choice>> nodes_;
   mutable std::vector<int64_t> newest_;  // nodes of the rows of the last step
   mutable Tensor ids_, logits_;          // of that step
+  mutable DType dtype_ = DType::f32;
 };
 
 }  // namespace heed::trace

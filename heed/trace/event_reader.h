@@ -11,10 +11,10 @@ class EventReader {
  public:
   explicit EventReader(const nn::AttentionEvent& event) : event_(event), f64_(event.dtype() == DType::f64) {}
 
-  int64_t T() const { return event_.stats.shape(2); }
-  int64_t S() const { return f64_ ? event_.inputs_f64.k.shape(2) : event_.inputs.k.shape(2); }
-  int64_t D() const { return f64_ ? event_.inputs_f64.k.shape(3) : event_.inputs.k.shape(3); }
-  int64_t Dv() const { return f64_ ? event_.inputs_f64.v.shape(3) : event_.inputs.v.shape(3); }
+  int64_t queries() const { return event_.stats.shape(2); }
+  int64_t keys() const { return f64_ ? event_.inputs_f64.k.shape(2) : event_.inputs.k.shape(2); }
+  int64_t key_width() const { return f64_ ? event_.inputs_f64.k.shape(3) : event_.inputs.k.shape(3); }
+  int64_t value_width() const { return f64_ ? event_.inputs_f64.v.shape(3) : event_.inputs.v.shape(3); }
   int64_t heads() const { return event_.stats.shape(1); }
   int64_t key_heads() const { return f64_ ? event_.inputs_f64.k.shape(1) : event_.inputs.k.shape(1); }
   bool has_w() const { return f64_ ? !event_.inputs_f64.w.empty() : !event_.inputs.w.empty(); }
@@ -22,20 +22,20 @@ class EventReader {
 
   // Each appends one row.
   void q(int64_t b, int64_t h, int64_t t, std::vector<float>& to) const {
-    f64_ ? add(event_.inputs_f64.q.at(b, h, t), D(), to) : add(event_.inputs.q.at(b, h, t), D(), to);
+    f64_ ? add(event_.inputs_f64.q.at(b, h, t), key_width(), to) : add(event_.inputs.q.at(b, h, t), key_width(), to);
   }
   void k(int64_t b, int64_t h, int64_t s, std::vector<float>& to) const {
-    f64_ ? add(event_.inputs_f64.k.at(b, h, s), D(), to) : add_stored(event_.inputs.k, b, h, s, to);
+    f64_ ? add(event_.inputs_f64.k.at(b, h, s), key_width(), to) : add_stored(event_.inputs.k, b, h, s, to);
   }
   void v(int64_t b, int64_t h, int64_t s, std::vector<float>& to) const {
-    f64_ ? add(event_.inputs_f64.v.at(b, h, s), Dv(), to) : add_stored(event_.inputs.v, b, h, s, to);
+    f64_ ? add(event_.inputs_f64.v.at(b, h, s), value_width(), to) : add_stored(event_.inputs.v, b, h, s, to);
   }
   void w(int64_t h, std::vector<float>& to) const {
-    f64_ ? add(event_.inputs_f64.w.at(h), D(), to) : add(event_.inputs.w.at(h), D(), to);
+    f64_ ? add(event_.inputs_f64.w.at(h), key_width(), to) : add(event_.inputs.w.at(h), key_width(), to);
   }
   // The natural log-sum-exp of a row; 0 where it sees nothing.
   double lse(int64_t b, int64_t h, int64_t t) const {
-    const int64_t at = ((b * heads() + h) * T() + t) * 2;
+    const int64_t at = ((b * heads() + h) * queries() + t) * 2;
     double max = 0, sum = 0;
     if (f64_) {
       max = event_.stats.data<double>()[at], sum = event_.stats.data<double>()[at + 1];

@@ -26,7 +26,7 @@ void take(const Tensor& from, int64_t b, std::span<const int64_t> heads, int64_t
 void observe_long(const nn::AttentionEvent& event, int64_t b, const RecordedLayer& layer,
                   const RecorderOptions& options, Workspace& workspace, Parallel& parallel, NodeRows& to) {
   const EventReader reader(event);
-  const int64_t T = reader.T(), S = reader.S(), H = reader.heads(), B = event.stats.shape(0);
+  const int64_t T = reader.queries(), S = reader.keys(), H = reader.heads(), B = event.stats.shape(0);
   if (event.dtype() != DType::f32) {
     throw Error("trace: a model in f64 came with " + std::to_string(std::max(T, S)) + " tokens, expected at most " +
                 std::to_string(options.full) + ": longer texts are observed in f32 alone");
@@ -34,7 +34,8 @@ void observe_long(const nn::AttentionEvent& event, int64_t b, const RecordedLaye
   const int64_t K = options.top, M = std::min(options.map, T), N = std::min(options.map, S);
   const int64_t first = to.begin - to.position;
   {
-    const Tensor out = Tensor::uninitialised({B, H, T, reader.Dv()}), entropy = Tensor::uninitialised({B, H, T});
+    const Tensor out = Tensor::uninitialised({B, H, T, reader.value_width()}),
+                 entropy = Tensor::uninitialised({B, H, T});
     const Tensor top_weights = Tensor::uninitialised({B, H, T, K});
     const Tensor top_keys = Tensor::uninitialised({B, H, T, K}, DType::i32);
     kernels::attention_forward(event.inputs,

@@ -171,6 +171,7 @@ class Recording {
     const std::vector<decode::Hypothesis> found =
         decode::search(pass_, choices, input, options_.search, {.cancel = options_.cancel}).front();
     choices.finish(found);
+    trace_.capture.precision = name_of(choices.dtype());
     if (found.empty()) throw Error("trace: the search found nothing");
     const bool translates = model_.task() == models::Task::translate;
     for (size_t i = 0; i < found.size(); ++i) {

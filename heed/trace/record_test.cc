@@ -7,6 +7,7 @@
 
 #include "heed/base/testing.h"
 #include "heed/data/batch.h"
+#include "heed/data/testing.h"
 #include "heed/decode/generate.h"
 #include "heed/decode/tag.h"
 #include "heed/decode/translate.h"
@@ -191,6 +192,25 @@ TEST(Record, RowsOfABeamAreThoseOfOnePassOverTheSameTokens) {
   }
 }
 
+TEST(Record, AModelInDoubleGivesTheSame) {
+  for (const Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    const data::TextModel model = text_model(family.options, seeded(12));
+    const std::shared_ptr<const models::Model> twin = data::testing::in_double(model.model());
+    const Trace f32 = record(decode::Engine(model), kSentence, beam(1));
+    const Trace f64 = record(decode::Engine(data::TextModel(twin, model.tokenizers(), "m")), kSentence, beam(1));
+    EXPECT_EQ(f64.capture.precision, "f64");
+    EXPECT_EQ(f32.capture.precision, "f32");
+    expect_consistent(f64);
+    if (f64.output.text != f32.output.text) continue;  // two were equally likely
+    ASSERT_EQ(f64.attn.size(), f32.attn.size());
+    for (size_t i = 0; i < f32.attn.size(); ++i) {
+      expect_same(f32, f32.attn[i].weights, f64, f64.attn[i].weights, 1e-4, f32.attn[i].id);
+    }
+    EXPECT_NEAR(f32.output.logprob, f64.output.logprob, 1e-3);
+  }
+}
+
 TEST(Record, SaysWhatTheTranslatorSays) {
   const decode::Engine engine(text_model(testing::transformer(Kind::encoder_decoder), seeded(3)));
   for (const int64_t size : {1, 3}) {
@@ -204,6 +224,23 @@ TEST(Record, SaysWhatTheTranslatorSays) {
     for (size_t i = 0; i < trace.output.others.size(); ++i) {
       EXPECT_EQ(trace.output.others[i].text, expected[i + 1].text);
       EXPECT_NEAR(trace.output.others[i].score, expected[i + 1].score, 1e-4);
+    }
+  }
+}
+
+TEST(Record, WritesWhatTheGeneratorWritesDrawnTextToo) {
+  const decode::Engine engine(text_model(testing::transformer(Kind::decoder), seeded(13)));
+  const decode::Generator generator(engine);
+  for (const char* prompt : {"", "a b"}) {
+    for (const bool sample : {false, true}) {
+      RecordOptions options{.search = {.beam = 2, .nbest = 2, .max_length = 6, .sample = sample, .temperature = 2}};
+      const Trace trace = record_generation(engine, prompt, options);
+      const std::vector<std::string> prompts = {prompt};
+      const decode::Generations expected = generator.generate(prompts, {.search = options.search}).front();
+      EXPECT_EQ(trace.output.text, expected[0].text);
+      EXPECT_EQ(trace.output.others[0].text, expected[1].text);
+      EXPECT_NEAR(trace.output.logprob, expected[0].log_probability, 1e-4);
+      expect_consistent(trace);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heed/nn/observer.h"
+#include "heed/trace/event_reader.h"
 #include "heed/trace/recorder.h"
 
 namespace heed::trace {
@@ -66,6 +67,8 @@ struct Recorder::Kept {
   std::vector<std::string> seen{};      // paths of all layers, with those that were not chosen
   std::vector<RecordedStates> states{};
 
+  // The layer of an event, which row b is of; made where it runs for the first time.
+  RecordedLayer& layer_of(const nn::AttentionEvent&, const EventReader&, int64_t b);
   // Throws Error where a layer or head that was chosen did not run.
   void check_chosen() const;
 };

@@ -31,7 +31,7 @@ std::vector<BatchRow> rows_of(std::span<const nn::HypothesisRow> rows, int64_t B
 Score score_of(const nn::AttentionEvent& event, const EventReader& reader, std::span<const int64_t> heads) {
   Score score;
   score.fn = reader.has_w() ? ScoreFunction::additive : ScoreFunction::dot;
-  const double usual = reader.has_w() ? 1 : 1 / std::sqrt(static_cast<double>(reader.D()));
+  const double usual = reader.has_w() ? 1 : 1 / std::sqrt(static_cast<double>(reader.key_width()));
   score.scale = event.options.scale ? double{*event.options.scale} : usual;
   if (event.options.softcap > 0) score.softcap = double{event.options.softcap};
   if (const auto& alibi = event.options.mask.alibi) {
@@ -91,8 +91,21 @@ std::vector<float> row_of(const Tensor& tensor, int64_t b, int64_t count) {
   });
 }
 
-// The rows that were chosen, whole, with their statistics. weights: [B,Hq,kept,S].
-void keep_rows(const Tensor& weights, int64_t b, const RecordedLayer& layer, int64_t top, bool whole, NodeRows& to) {
+// Which queries an event has, and which of them are kept; nothing of them yet.
+NodeRows frame_of(const nn::AttentionEvent& event, const EventReader& reader, const RecorderOptions& options) {
+  const int64_t first = event.position, last = first + reader.queries();
+  const Rows& rows = event.role == nn::AttentionRole::self ? options.source : options.target;
+  const int64_t begin = std::clamp(rows.begin, first, last), end = std::clamp(rows.end, begin, last);
+  return {.position = first,
+          .count = reader.queries(),
+          .begin = begin,
+          .kept = end - begin,
+          .keys = reader.keys(),
+          .whole = std::max(reader.queries(), reader.keys()) <= options.full};
+}
+
+// The rows that were chosen with their statistics, and themselves where they are kept whole. weights: [B,Hq,kept,S].
+void keep_rows(const Tensor& weights, int64_t b, const RecordedLayer& layer, int64_t top, NodeRows& to) {
   const int64_t S = weights.shape(3);
   for (const int64_t head : layer.heads) {
     for (int64_t i = 0; i < to.kept; ++i) {
@@ -100,7 +113,7 @@ void keep_rows(const Tensor& weights, int64_t b, const RecordedLayer& layer, int
       const std::vector<float> row = with_float(
           "trace", weights.dtype(), [&](auto type) { return floats(weights.data<decltype(type)>() + at, S); });
       add_row_statistics(row, top, to);
-      if (whole) to.weights.insert(to.weights.end(), row.begin(), row.end());
+      if (to.whole) to.weights.insert(to.weights.end(), row.begin(), row.end());
     }
   }
 }
@@ -165,6 +178,23 @@ Tensor Recorder::head_gate(const std::string& path, int64_t heads) {
   return kept_->options.gates ? kept_->options.gates->head_gate(path, heads) : Tensor();
 }
 
+RecordedLayer& Recorder::Kept::layer_of(const nn::AttentionEvent& event, const EventReader& reader, int64_t b) {
+  const auto known =
+      std::find_if(layers.begin(), layers.end(), [&](const RecordedLayer& one) { return one.path == event.path; });
+  if (known != layers.end()) return *known;
+  RecordedLayer& layer = layers.emplace_back();
+  layer.path = event.path, layer.role = event.role;
+  layer.all_heads = reader.heads(), layer.all_key_heads = reader.key_heads();
+  layer.D = reader.key_width(), layer.Dv = reader.value_width();
+  layer.heads = chosen_heads(options, event.path, reader.heads());
+  layer.score = score_of(event, reader, layer.heads);
+  layer.mask = mask_of(event, b, reader.queries(), reader.keys());
+  if (reader.has_w()) {
+    for (const int64_t head : layer.heads) reader.w(head, layer.w);
+  }
+  return layer;
+}
+
 void Recorder::attention(const nn::AttentionEvent& event) {
   const RecorderOptions& options = kept_->options;
   if (std::find(kept_->seen.begin(), kept_->seen.end(), event.path) == kept_->seen.end()) {
@@ -173,48 +203,31 @@ void Recorder::attention(const nn::AttentionEvent& event) {
   const auto wanted = std::find(options.layers.begin(), options.layers.end(), event.path);
   if (!options.layers.empty() && wanted == options.layers.end()) return;
   const EventReader reader(event);
-  const int64_t T = reader.T(), S = reader.S();
-  auto layer = std::find_if(kept_->layers.begin(), kept_->layers.end(),
-                            [&](const RecordedLayer& one) { return one.path == event.path; });
-  const bool is_new = layer == kept_->layers.end();
-  if (is_new) {
-    kept_->layers.push_back({.path = event.path, .role = event.role});
-    layer = kept_->layers.end() - 1;
-    layer->all_heads = reader.heads(), layer->all_key_heads = reader.key_heads();
-    layer->D = reader.D(), layer->Dv = reader.Dv();
-    layer->heads = chosen_heads(options, event.path, reader.heads());
-    layer->score = score_of(event, reader, layer->heads);
-    if (reader.has_w()) {
-      for (const int64_t head : layer->heads) reader.w(head, layer->w);
-    }
-  }
-  const Rows& rows = event.role == nn::AttentionRole::self ? options.source : options.target;
-  const int64_t begin = std::clamp(rows.begin, event.position, event.position + T);
-  const int64_t end = std::clamp(rows.end, begin, event.position + T);
-  const bool whole = std::max(T, S) <= options.full;
-  std::vector<int64_t> queries(static_cast<size_t>(end - begin));
-  std::iota(queries.begin(), queries.end(), begin - event.position);
+  const std::vector<BatchRow> batch_rows = rows_of(event.rows, event.stats.shape(0), kept_->sentence);
+  if (batch_rows.empty()) return;
+  RecordedLayer& layer = kept_->layer_of(event, reader, batch_rows.front().row);
+  const NodeRows frame = frame_of(event, reader, options);
+  std::vector<int64_t> queries(static_cast<size_t>(frame.kept));
+  std::iota(queries.begin(), queries.end(), frame.begin - frame.position);
   constexpr int64_t kFew = 8;  // rows that are cheaper to compute than to observe
-  const bool by_rows = whole || std::ssize(queries) <= kFew;
+  const bool by_rows = frame.whole || frame.kept <= kFew;
   const Tensor weights = by_rows ? nn::attention_weights(event, queries, kept_->workspace, kept_->parallel) : Tensor();
-  for (const auto& [b, node] : rows_of(event.rows, event.stats.shape(0), kept_->sentence)) {
-    if (is_new && layer->nodes.empty()) layer->mask = mask_of(event, b, T, S);
-    if (layer->nodes.contains(node)) {
+  for (const auto& [b, node] : batch_rows) {
+    if (layer.nodes.contains(node)) {
       throw Error("trace: layer '" + event.path + "' ran twice for node " + std::to_string(node) +
                   ", expected a recorder of its own for each sentence");
     }
-    NodeRows own{
-        .position = event.position, .count = T, .begin = begin, .kept = end - begin, .keys = S, .whole = whole};
-    for (const int64_t head : layer->heads) {
+    NodeRows own = frame;
+    for (const int64_t head : layer.heads) {
       for (const int64_t t : queries) own.lse.push_back(static_cast<float>(reader.lse(b, head, t)));
     }
     if (by_rows) {
-      keep_rows(weights, b, *layer, options.top, whole, own);
+      keep_rows(weights, b, layer, options.top, own);
     } else {
-      observe_long(event, b, *layer, options, kept_->workspace, kept_->parallel, own);
+      observe_long(event, b, layer, options, kept_->workspace, kept_->parallel, own);
     }
-    keep_vectors(reader, b, *layer, options, own);
-    layer->nodes.emplace(node, std::move(own));
+    keep_vectors(reader, b, layer, options, own);
+    layer.nodes.emplace(node, std::move(own));
   }
 }
 

@@ -41,7 +41,7 @@ class Writer {
   }
   template <class T>
   void write(const std::optional<T>& value) {
-    write(*value);
+    if (value) write(*value);
   }
   template <class T>
   void write(const std::vector<T>& list) {

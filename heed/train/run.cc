@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heed/train/run.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -160,8 +161,11 @@ class Run {
 }  // namespace
 
 text::TsvOptions columns_of(const RunOptions& o, Task task) {
-  if (task == Task::language) return {0, o.source_column, o.tokenizer.lowercase};
-  return {o.source_column, o.target_column, o.tokenizer.lowercase};
+  text::TsvOptions columns{o.source_column, o.target_column, o.tokenizer.lowercase};
+  if (task == Task::language) columns.source_column = 0, columns.target_column = o.source_column;
+  constexpr int64_t kBytesOfToken = 12;  // at most, in the mean over a line that has as many tokens as are allowed
+  columns.max_bytes = std::max(columns.max_bytes, kBytesOfToken * o.max_length);
+  return columns;
 }
 
 RunResult run(const RunOptions& given, const std::string& folder, Listener& listener, Parallel& parallel) {

@@ -78,6 +78,16 @@ TEST_F(SetupTest, SaysWhichFilesAreMissing) {
   EXPECT_EQ(error(o), "train: standard input was named 2 times, expected once");
 }
 
+TEST_F(SetupTest, LinesMayBeAsLongAsTheTokensThatAreAllowed) {
+  RunOptions o = short_run();
+  o.max_length = 128;
+  EXPECT_EQ(columns_of(o, models::Task::language).max_bytes, 2000);
+  o.max_length = 16384;
+  EXPECT_GE(columns_of(o, models::Task::language).max_bytes, 8 * 16384) << "words have 5 or 6 bytes with their space";
+  EXPECT_EQ(columns_of(o, models::Task::language).source_column, 0);
+  EXPECT_EQ(columns_of(o, models::Task::translate).target_column, 2);
+}
+
 TEST_F(SetupTest, AModelOfOnesOwnHasItsSizesFromTheTokenizers) {
   RunOptions o = short_run();
   o.model = models::TransformerOptions{.vocabulary = 77,

@@ -11,6 +11,8 @@ for preset in rnn rnn-attention rnn-dot rnn-self-attention; do
   says '.' "$heed" translate --model $preset --beam 2 --threads 1 source.txt
   says '^all +50 ' "$heed" evaluate --model $preset --data pairs/test.tsv --threads 1
   says 'rnn_seq2seq' "$heed" info $preset
+  "$heed" explain --model $preset --threads 1 --trace $preset.json "The cat sleeps ." >out 2>&1 || says 'attention' cat out
+  says '"format":"heed-trace".*"kind":"rnn_seq2seq"' cat $preset.json
 done
 says '\t(\d+-\d+ ?)+$' "$heed" translate --model rnn-attention --align --threads 1 source.txt
 both=rnn-self-attention  # attention in the encoder, and from the decoder
@@ -32,6 +34,8 @@ for preset in self-attentive tagger; do
   says '^[A-Z]+ [A-Z]+ [A-Z]+ PUNCT$' "$heed" tag --model $preset --threads 1 <<<"The cat sleeps ."
   says '^The/[A-Z]+ cat/[A-Z]+ ' "$heed" tag --model $preset --words --threads 1 <<<"The cat sleeps ."
   says 'steps +60' "$heed" info $preset
+  says '^[A-Z]+ [A-Z]+ ' "$heed" tag --model $preset --threads 1 --trace $preset.json <<<"The cat sleeps ."
+  says '"task":"tag"' cat $preset.json
 done
 
 printf 'The cat\tDET NOUN\nThe old cat\tDET NOUN\n' >bad.tsv
