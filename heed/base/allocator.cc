@@ -7,6 +7,13 @@
 
 #include "heed/base/pages.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(memory, bytes) (static_cast<void>(memory), static_cast<void>(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(memory, bytes) (static_cast<void>(memory), static_cast<void>(bytes))
+#endif
+
 namespace heed {
 namespace {
 
@@ -50,6 +57,7 @@ struct Cache {
       while (list) {
         FreeBlock* block = list;
         list = block->next;
+        ASAN_UNPOISON_MEMORY_REGION(block, bytes);
         free_block(block, bytes);
       }
     }
@@ -70,6 +78,13 @@ Cache* cache() {
   return &holder.cache;
 }
 
+// AddressSanitizer does not know that a block is kept, or larger than it was asked to be: it is told.
+void* handed_out(void* block, size_t bytes, size_t of) {
+  ASAN_UNPOISON_MEMORY_REGION(block, bytes);
+  ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(block) + bytes, of - bytes);
+  return block;
+}
+
 }  // namespace
 
 void* cached_allocate(size_t bytes) {
@@ -80,20 +95,22 @@ void* cached_allocate(size_t bytes) {
     FreeBlock* block = kept->free[size.index];
     kept->free[size.index] = block->next;
     kept->stats.kept_bytes -= static_cast<int64_t>(size.bytes);
-    return block;
+    return handed_out(block, bytes, size.bytes);
   }
   void* memory = allocate_block(size.bytes);
   if (kept) ++kept->stats.fresh;
-  return memory;
+  return handed_out(memory, bytes, size.bytes);
 }
 
 void cached_free(void* memory, size_t bytes) noexcept {
   if (!memory) return;
   Cache* kept = cache();
   const SizeClass size(bytes);
+  ASAN_UNPOISON_MEMORY_REGION(memory, size.bytes);
   if (!kept) return free_block(memory, size.bytes);
   kept->free[size.index] = new (memory) FreeBlock{kept->free[size.index]};
   kept->stats.kept_bytes += static_cast<int64_t>(size.bytes);
+  ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(memory) + sizeof(FreeBlock), size.bytes - sizeof(FreeBlock));
 }
 
 AllocatorStats allocator_stats() { return cache() ? cache()->stats : AllocatorStats{}; }
