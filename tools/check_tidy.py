@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang-tidy over the sources that a build compiles: check_tidy.py <build directory> [--all].
 
-With --all, every source of heed/, cli/, bench/, fuzz/ and examples/ that is not a test or a help of tests; without it,
+With --all, or HEED_TIDY_ALL=1 in the environment (./dev test --all), every source of heed/, cli/, bench/, fuzz/ and examples/ that is not a test or a help of tests; without it,
 those of cli/ are left out. What Highway compiles once for each instruction set is read for the baseline alone: the same
 lines, once. Branches for wider vectors (HWY_CAP_GE512) are not seen.
 Exit code 77: there is no clang-tidy here.
@@ -72,7 +72,7 @@ def main():
     with open(os.path.join(arguments.build, "compile_commands.json")) as commands:
         paths = sorted({pathlib.Path(entry["file"]) for entry in json.load(commands)})
     paths = sorted((path for path in paths if wanted(path)), key=lambda path: FOLDERS.index(folder_of(path)))
-    if not arguments.all:
+    if not (arguments.all or os.environ.get("HEED_TIDY_ALL") == "1"):
         slow = [path for path in paths if folder_of(path) in SLOW]
         paths = [path for path in paths if folder_of(path) not in SLOW]
         if slow:

@@ -98,6 +98,7 @@ def translated(results):
             line.append(f"{ratio(row['ratio'])} ({ratio(row['ratio_lowest'])}, {ratio(row['ratio_highest'])})")
         lines.append(line)
     sources = f"{results['sentences']} sentences of {results['source_tokens']} tokens"
+    sources += f" (one by one, {results['sentences_alone']} of them)"
     length = f"outputs forced to {results['max_length']} tokens" if results["forced"] else "outputs as long as they come"
     equal = results["sentences"] - results["greedy_outputs_that_differ"]
     said = f"{sources}, {length}; {equal} of {results['sentences']} greedy outputs equal token for token. "

@@ -64,7 +64,7 @@ class Tables(unittest.TestCase):
             {**shared, "ctranslate2_type": "float32", "ratio": 1.5},
             {**shared, "ctranslate2_type": "int8", "ratio": 0.75},
         ]
-        facts = {"sentences": 64, "source_tokens": 900, "max_length": 24, "forced": True, "greedy_outputs_that_differ": 1}
+        facts = {"sentences": 64, "sentences_alone": 16, "source_tokens": 900, "max_length": 24, "forced": True, "greedy_outputs_that_differ": 1}
         facts["ctranslate2_backend"] = ["Selected ISA: AVX2", "SGEMM backend: DNNL"]
         self.results("translate-base.json", rows=rows, **facts)
         page = self.run_tables()

@@ -45,7 +45,8 @@ def arguments():
     parser.add_argument("--data", help="sentences, one a line; without: as heed bench translate makes them")
     parser.add_argument("--heed", default=str(compare.ROOT / "build/release/heed"), help="the binary")
     parser.add_argument("--out", default=str(compare.ROOT / "bench/results/translate.json"), help="file for the figures")
-    parser.add_argument("--sentences", type=int, default=256)
+    parser.add_argument("--sentences", type=int, default=256, help="with two workers, two batches at least")
+    parser.add_argument("--alone", type=int, default=32, help="the first of them, where they come one by one: slower")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=compare.numbers, default=[1, 2])
     parser.add_argument("--batch", type=compare.numbers, default=[1, 32])
@@ -59,6 +60,10 @@ def arguments():
     return parser.parse_args()
 
 
+def sentences_of(options, batch):
+    return min(options.sentences, options.alone) if batch == 1 else options.sentences
+
+
 class Heed:
     """The binary; it times itself, so that its start and the opening of the model do not count."""
 
@@ -67,7 +72,8 @@ class Heed:
 
     def run(self, threads, batch, beam, ids=False):
         o = self.options
-        command = [o.heed, "bench", "translate", "--model", o.model, "--sentences", str(o.sentences), "--rounds", "1"]
+        sentences = str(sentences_of(o, batch))
+        command = [o.heed, "bench", "translate", "--model", o.model, "--sentences", sentences, "--rounds", "1"]
         command += ["--threads", str(threads), "--batch", str(batch), "--beam", str(beam), "--json", str(self.file)]
         command += ["--length", str(o.length)] if o.length else ["--max-length", str(o.max_length)]
         command += ["--data", o.data] if o.data else []
@@ -156,6 +162,7 @@ def backend(folder):
 def measure(options, heed, peers, sources, row):
     """Rates by round, heed's and those of each peer, in turn."""
     ours, theirs = [], {peer: [] for peer in peers}
+    sources = sources[: sentences_of(options, row["batch"])]
     for _ in range(options.rounds):
         ours.append(heed.rate(row["threads"], row["batch"], row["beam"]))
         for peer, rates in theirs.items():
@@ -196,6 +203,7 @@ def main():
             "model": json.loads((pathlib.Path(options.model) / "config.json").read_text())["transformer"],
             "busy_cores_before": busy_cores,
             "sentences": len(sources),
+            "sentences_alone": sentences_of(options, 1),
             "source_tokens": sum(map(len, sources)),
             "max_length": options.length or options.max_length,
             "forced": options.length > 0,
