@@ -64,12 +64,13 @@ class Tables(unittest.TestCase):
             {**shared, "ctranslate2_type": "float32", "ratio": 1.5},
             {**shared, "ctranslate2_type": "int8", "ratio": 0.75},
         ]
-        facts = {"sentences": 64, "sentences_alone": 16, "source_tokens": 900, "max_length": 24, "forced": True, "greedy_outputs_that_differ": 1}
+        facts = {"sentences": 64, "sentences_alone": 16, "source_tokens": 900, "max_length": 24, "forced": True}
+        facts["greedy_outputs_that_differ"] = 1
         facts["ctranslate2_backend"] = ["Selected ISA: AVX2", "SGEMM backend: DNNL"]
         self.results("translate-base.json", rows=rows, **facts)
         page = self.run_tables()
         self.assertIn("| 2 | 32 | 4 | 1500 | 1000 (2 x 1) | 1.50 (1.20, 1.60) | 1000 (2 x 1) | 0.75 (1.20, 1.60) |\n", page)
-        self.assertIn("64 sentences of 900 tokens, outputs forced to 24 tokens; 63 of 64 greedy outputs equal", page)
+        self.assertIn("64 sentences of 900 tokens (one by one, 16 of them), outputs forced to 24 tokens; 63 of 64 greedy outputs equal", page)
         self.assertIn("CTranslate2 says: Selected ISA: AVX2; SGEMM backend: DNNL.\n", page)
 
     def test_shows_what_bench_generate_writes(self):
