@@ -141,10 +141,11 @@ MappedFile::~MappedFile() {
 }
 
 void MappedFile::forget(std::span<const std::byte> part) const noexcept {
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
-  const auto end = reinterpret_cast<uintptr_t>(part.data() + part.size()) / page * page;  // whole pages alone
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  if (part.empty()) return;
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE)), first = static_cast<size_t>(part.data() - data_);
+  const size_t begin = (first + page - 1) / page * page,
+               end = (first + part.size()) / page * page;  // whole pages alone
+  if (begin < end) ::madvise(const_cast<std::byte*>(data_ + begin), end - begin, MADV_DONTNEED);
 }
 
 SpillFile::SpillFile() {
