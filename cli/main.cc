@@ -138,7 +138,7 @@ int run(int argc, char** argv) {
   CLI::App heed("heed: attention for CPUs, exact, fused and differentiable", "heed");
   heed.set_version_flag("--version", "heed " HEED_VERSION);
   heed.formatter(std::make_shared<ShortList>());
-  heed.allow_extras();            // refused below, with a suggestion; commands inherit it
+  heed.allow_extras();            // an error below, with a suggestion; commands inherit it
   heed.require_subcommand(0, 1);  // a folder may have a command's name: heed info corpus
   Action action;
   add_train(heed, action);

@@ -22,7 +22,7 @@ struct TraceFlag {
   bool given() const { return !file.empty() || !page.empty(); }
   // Throws UsageError where a flag came and there is not one text, or heads are gated.
   void check(size_t texts, bool gated) const;
-  // Nothing where the flags did not come. Texts after the first stand beside it on the page. Throws Error.
+  // Nothing where the flags did not come. Texts after the first are shown beside it on the page. Throws Error.
   void write(const decode::Engine&, const std::vector<std::string>& texts, trace::RecordOptions = {}) const;
 };
 

@@ -22,7 +22,7 @@ bool contains(std::span<const int32_t> tokens, const Phrase& phrase) {
   return std::search(tokens.begin(), tokens.end(), phrase.begin(), phrase.end()) != tokens.end();
 }
 
-// How many tokens of the phrase's beginning stand at the end of `tokens`.
+// The longest prefix of the phrase that is a suffix of `tokens`: how many tokens it has.
 int64_t begun(std::span<const int32_t> tokens, const Phrase& phrase) {
   for (size_t n = std::min(tokens.size(), phrase.size()); n > 0; --n) {
     if (std::equal(tokens.end() - static_cast<int64_t>(n), tokens.end(), phrase.begin())) {

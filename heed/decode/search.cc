@@ -252,7 +252,7 @@ class Search {
     Rng rng;
   };
 
-  // Sentences whose rows stand in one state.
+  // Sentences whose rows are in one state.
   struct Part {
     nn::State state;
     Tensor logits;  // [rows,n,V], of which the last of each row counts; each narrowed to its sentence's choices

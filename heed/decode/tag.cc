@@ -12,7 +12,7 @@
 namespace heed::decode {
 namespace {
 
-// The tokens of a text as they stand in it, also those that the tokenizer does not know.
+// The tokens of a text as it spells them, also those that the tokenizer does not know.
 std::vector<std::string> spelled_tokens(const text::Tokenizer& tokenizer, std::span<const int32_t> ids,
                                         const std::string* text) {
   std::vector<std::string> tokens;

@@ -84,7 +84,7 @@ TEST(Observer, OneBesideAnotherPassesAllOn) {
   EXPECT_EQ(alone.head_outputs(context, path, 1, Tensor::full({1}, 1)).value().item(), 1);
 }
 
-// What stands in the heads' place goes through the projection.
+// The replaced outputs of the heads go through the projection.
 TEST(Observer, ReplacesWhatHeadsGive) {
   struct Zeros final : Observer {
     Var head_outputs(const Context&, const std::string&, int64_t heads, const Var& outputs) override {
