@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Flags from the one list of an option struct's fields (heed/base/describe.h): --batch-tokens, and for a field of a
-// struct inside, its own name: --rate. A value that does not fit is refused with what was expected.
+// struct inside, its own name: --rate. A value that does not fit throws, and the error says what was expected.
 #include <map>
 #include <memory>
 #include <string>

@@ -11,7 +11,7 @@ namespace heed::kernels {
 
 HEED_API std::vector<std::string> simd_targets();  // best first, e.g. {"AVX3", "AVX2", "SSE4", "SCALAR"}
 HEED_API std::string simd_target();                // the one in use
-// Not while a kernel runs. An empty name goes back to the best; an unknown name throws Error.
+// Not while a kernel runs. An empty name means the best again; an unknown name throws Error.
 HEED_API void use_simd_target(const std::string& name);
 
 }  // namespace heed::kernels
