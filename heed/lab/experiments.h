@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// All experiments. Each is a file of its own, named after it.
+#include <span>
+#include <string>
+
+#include "heed/lab/experiment.h"
+
+namespace heed::lab {
+
+Experiment scale();
+
+// In the order in which `heed lab` lists them.
+std::span<const Experiment> experiments();
+// Throws Error, with the one that may have been meant.
+const Experiment& experiment_named(const std::string& name);
+
+}  // namespace heed::lab

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "heed/lab/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+
+#include "heed/base/error.h"
+#include "heed/base/file.h"
+
+namespace heed::lab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Infinity and NaN are not JSON's.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+const char* name_of(Axis axis) { return axis == Axis::linear ? "linear" : "log"; }
+
+Json to_json(const Plot& plot) {
+  Json series = Json::array();
+  for (const Series& one : plot.series) {
+    Json points = Json::array();
+    for (const Point& p : one.points) {
+      points.push_back({{"x", number(p.x)}, {"y", number(p.y)}, {"low", number(p.low)}, {"high", number(p.high)}});
+    }
+    series.push_back({{"name", one.name}, {"points", std::move(points)}});
+  }
+  return {{"title", plot.title},
+          {"x", {{"label", plot.x_label}, {"axis", name_of(plot.x_axis)}}},
+          {"y", {{"label", plot.y_label}, {"axis", name_of(plot.y_axis)}}},
+          {"series", std::move(series)}};
+}
+
+Json to_json(const Table& table) { return {{"title", table.title}, {"columns", table.columns}, {"rows", table.rows}}; }
+
+}  // namespace
+
+std::string to_text(const Table& table) {
+  std::vector<size_t> widths;
+  for (const std::string& column : table.columns) widths.push_back(column.size());
+  for (const auto& row : table.rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths.at(i) = std::max(widths.at(i), row[i].size());
+  }
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string text;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      text += cells[i];
+      if (i + 1 < cells.size()) text += std::string(widths[i] - cells[i].size() + 2, ' ');
+    }
+    return text + "\n";
+  };
+  std::string text = table.title + "\n" + line(table.columns);
+  for (const auto& row : table.rows) text += line(row);
+  return text;
+}
+
+std::string verdict(const Report& report) {
+  const auto& findings = report.result.findings;
+  const auto passed = std::ranges::count_if(findings, [](const Finding& finding) { return finding.held; });
+  return report.experiment.name + ": the claim " + (held(report.result) ? "held" : "did not hold") + ", " +
+         std::to_string(passed) + " of " + std::to_string(findings.size()) + " tests" +
+         (report.options.quick ? " (a quick run: small, one seed)" : "");
+}
+
+std::string findings_text(const Report& report) {
+  std::string text;
+  for (size_t i = 0; i < report.result.findings.size(); ++i) {
+    const Finding& finding = report.result.findings[i];
+    text += "test " + std::to_string(i + 1) + ": " + report.experiment.tests[i] + "\n  " +
+            (finding.held ? "held: " : "did not hold: ") + finding.measured + "\n";
+  }
+  return text + verdict(report) + "\n";
+}
+
+std::string to_json(const Report& report) {
+  Json findings = Json::array(), tables = Json::array(), plots = Json::array();
+  for (size_t i = 0; i < report.result.findings.size(); ++i) {
+    const Finding& finding = report.result.findings[i];
+    findings.push_back({{"test", report.experiment.tests[i]}, {"held", finding.held}, {"measured", finding.measured}});
+  }
+  for (const Table& table : report.result.tables) tables.push_back(to_json(table));
+  for (const Plot& plot : report.result.plots) plots.push_back(to_json(plot));
+  const Json json = {{"format", "heed-lab"},
+                     {"version", 1},
+                     {"name", report.experiment.name},
+                     {"claim", report.experiment.claim},
+                     {"method", report.experiment.method},
+                     {"quick", report.options.quick},
+                     {"seed", report.options.seed},
+                     {"threads", report.threads},
+                     {"seconds", std::round(report.seconds * 10) / 10},
+                     {"held", held(report.result)},
+                     {"verdict", verdict(report)},
+                     {"findings", std::move(findings)},
+                     {"tables", std::move(tables)},
+                     {"plots", std::move(plots)}};
+  return json.dump(1) + "\n";
+}
+
+void save(const Report& report, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(folder + ": cannot create the folder: " + error.message());
+  const std::string json = to_json(report);
+  write_file_atomically(folder + "/result.json", std::as_bytes(std::span(json)));
+}
+
+}  // namespace heed::lab

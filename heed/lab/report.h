@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What an experiment found, as text, as JSON, and as files. Not here: running it.
+#include <string>
+
+#include "heed/lab/experiment.h"
+
+namespace heed::lab {
+
+// What was run and how, and what came of it.
+struct Report {
+  const Experiment& experiment;
+  Options options;
+  int threads;
+  double seconds;
+  Result result;
+};
+
+// A table in columns, as a terminal shows it.
+std::string to_text(const Table&);
+// Each test with what was measured, and the line that says whether the claim held.
+std::string findings_text(const Report&);
+std::string verdict(const Report&);  // "scale: the claim held, 3 of 3 tests"
+std::string to_json(const Report&);  // an object, with its end of line
+
+// DIR/result.json. The folder is made if need be; throws Error.
+void save(const Report&, const std::string& folder);
+
+}  // namespace heed::lab
