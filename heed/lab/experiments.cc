@@ -8,7 +8,7 @@ namespace heed::lab {
 
 std::span<const Experiment> experiments() {
   static const std::vector<Experiment> all{
-      scale(),
+      scale(), heads(), scores(), bases(), relatedness(), diagonal(), alignment(), explanation(), pronoun(),
   };
   return all;
 }

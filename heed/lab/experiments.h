@@ -9,6 +9,14 @@
 namespace heed::lab {
 
 Experiment scale();
+Experiment heads();
+Experiment scores();
+Experiment bases();
+Experiment relatedness();
+Experiment diagonal();
+Experiment alignment();
+Experiment explanation();
+Experiment pronoun();
 
 // In the order in which `heed lab` lists them.
 std::span<const Experiment> experiments();
