@@ -9,6 +9,7 @@ namespace heed::lab {
 std::span<const Experiment> experiments() {
   static const std::vector<Experiment> all{
       scale(),
+      order(),
   };
   return all;
 }

@@ -8,6 +8,7 @@
 
 namespace heed::lab {
 
+Experiment order();
 Experiment scale();
 
 // In the order in which `heed lab` lists them.
