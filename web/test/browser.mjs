@@ -278,6 +278,7 @@ test('a report shows its plots and their numbers, and text is text', async () =>
     await page.keyboard.press('Home');
     assert.equal(await readout(), 'tokens 1: without 0.25', 'a series that is switched off');
     await first.locator('summary').click();
+    await first.locator('tbody tr').nth(1).waitFor();
     assert.deepEqual(await first.locator('tbody tr').nth(1).locator('th, td').allTextContents(), ['10', '0.75 (0.7 to 0.8)', '0.125']);
     await close(page);
   }
