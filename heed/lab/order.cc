@@ -122,8 +122,9 @@ Result run_order(Context& context) {
   context.expect(std::ssize(context.seeds()) * std::ssize(all) * 2 * steps_of(context));
   Table table{.title = "A trained encoder of two layers, by its positions",
               .columns = {"positions", "equivariance error", "comes twice? right", "letter before? right"}};
-  Plot plot{
-      .title = "Which letter stands before? Right answers during training", .x_label = "steps", .y_label = "share"};
+  Plot plot{.title = "Which letter stands before? Right answers during training",
+            .x = {"steps"},
+            .y = {"share", page::Scale::linear, 0, 1}};
   std::map<Positions, std::vector<double>> errors, sets, orders;
   double bound = 0;
   int64_t asked = 0;

@@ -136,11 +136,8 @@ constexpr int64_t kWidths[] = {4, 16, 64, 256, 1024};
 std::vector<std::vector<double>> measure_gradients(Context& context, Result& result) {
   Table table{.title = "Random queries and 64 keys of width d_k: the largest weight, the norm of the scores' gradient",
               .columns = {"score", "d_k", "largest weight", "gradient, mean", "gradient, median"}};
-  Plot plot{.title = "Gradient of a row's scores",
-            .x_label = "d_k",
-            .y_label = "median norm",
-            .x_axis = Axis::logarithmic,
-            .y_axis = Axis::logarithmic};
+  Plot plot{
+      .title = "Gradient of a row's scores", .x = {"d_k", page::Scale::log}, .y = {"median norm", page::Scale::log}};
   std::vector<std::vector<double>> medians;
   for (const nn::Score score : kScores) {
     Series series{name_of(score)};
@@ -166,7 +163,7 @@ std::vector<std::vector<double>> measure_gradients(Context& context, Result& res
 std::vector<Spread> measure_training(Context& context, Result& result) {
   Table table{.title = "Right answers of a trained layer",
               .columns = {"score", "d_k", "after a quarter of the steps", "at the end"}};
-  Plot plot{.title = "Right answers during training", .x_label = "steps", .y_label = "share"};
+  Plot plot{.title = "Right answers during training", .x = {"steps"}, .y = {"share", page::Scale::linear, 0, 1}};
   std::vector<Spread> last;
   for (const int64_t d : {16, 256}) {
     for (const nn::Score score : kScores) {
@@ -175,9 +172,8 @@ std::vector<Spread> measure_training(Context& context, Result& result) {
       plot.series.push_back(mean_of(std::string(name_of(score)) + ", d_k = " + std::to_string(d), runs));
       const std::vector<Point>& points = plot.series.back().points;
       const Point early = points[points.size() / 4], end = points.back();
-      last.push_back({end.y, end.low, end.high});
-      table.rows.push_back(
-          {name_of(score), std::to_string(d), percent(Spread{early.y, early.low, early.high}), percent(last.back())});
+      last.push_back(spread_at(end));
+      table.rows.push_back({name_of(score), std::to_string(d), percent(spread_at(early)), percent(last.back())});
     }
   }
   result.tables.push_back(table), result.plots.push_back(plot);
