@@ -10,6 +10,7 @@ std::span<const Experiment> experiments() {
   static const std::vector<Experiment> all{
       scale(),
       order(),
+      peek(),
   };
   return all;
 }

@@ -9,6 +9,7 @@
 namespace heed::lab {
 
 Experiment order();
+Experiment peek();
 Experiment scale();
 
 // In the order in which `heed lab` lists them.
