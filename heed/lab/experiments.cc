@@ -11,6 +11,7 @@ std::span<const Experiment> experiments() {
       scale(),
       order(),
       peek(),
+      matrix(),
   };
   return all;
 }

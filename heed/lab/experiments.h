@@ -8,6 +8,7 @@
 
 namespace heed::lab {
 
+Experiment matrix();
 Experiment order();
 Experiment peek();
 Experiment scale();
