@@ -8,10 +8,7 @@ namespace heed::lab {
 
 std::span<const Experiment> experiments() {
   static const std::vector<Experiment> all{
-      scale(),
-      order(),
-      peek(),
-      matrix(),
+      scale(), order(), peek(), matrix(), cache(),
   };
   return all;
 }

@@ -8,6 +8,7 @@
 
 namespace heed::lab {
 
+Experiment cache();
 Experiment matrix();
 Experiment order();
 Experiment peek();
