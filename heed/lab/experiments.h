@@ -8,7 +8,9 @@
 
 namespace heed::lab {
 
+Experiment bottleneck();
 Experiment cache();
+Experiment distance();
 Experiment matrix();
 Experiment order();
 Experiment peek();
