@@ -24,7 +24,7 @@ held, by tests that were stated before.
 
 Without a name, the experiments are listed; 'all' runs each of them. A full run has three seeds and takes some minutes;
 --quick has one and takes seconds: it shows that the experiment works, and decides little. With --out, what was measured
-is also written to DIR/result.json, or to DIR/NAME/result.json for all. Examples:
+is also written to DIR/result.json, and as a page, DIR/index.html; for all, to a folder each. Examples:
 
   heed lab
   heed lab scale --quick
@@ -62,7 +62,7 @@ struct Command {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     const lab::Report report{experiment, options, parallel.threads(), seconds, std::move(result)};
     for (const lab::Table& table : report.result.tables) write_output(lab::to_text(table) + "\n");
-    print("{}{:.0f} s, {} threads, seed {}\n", lab::findings_text(report), seconds, report.threads, options.seed);
+    print("{}{}: {}\n", lab::findings_text(report), lab::command(report), lab::settings(report));
     if (!folder.empty()) lab::save(report, folder);
   }
 };

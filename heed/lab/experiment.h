@@ -13,6 +13,7 @@
 #include "heed/base/cancel.h"
 #include "heed/base/parallel.h"
 #include "heed/base/rng.h"
+#include "heed/page/report.h"
 
 namespace heed::lab {
 
@@ -27,32 +28,13 @@ struct Spread {
 };
 Spread spread_of(std::span<const double> values);
 
-// A point of a curve with its spread; low = high = y where there is none.
-struct Point {
-  double x = 0, y = 0, low = 0, high = 0;
-};
+// Tables, and curves whose points have a range: the spread over the seeds.
+using page::Plot, page::Point, page::Series, page::Table;
 inline Point point(double x, const Spread& y) { return {x, y.mean, y.low, y.high}; }
-inline Point point(double x, double y) { return {x, y, y, y}; }
-
-struct Series {
-  std::string name;
-  std::vector<Point> points{};
-};
+inline Point point(double x, double y) { return {x, y}; }
 // Of curves over the same x, one a seed: the spread at each.
 Series mean_of(std::string name, std::span<const Series> runs);
-
-enum class Axis : uint8_t { linear, logarithmic };
-struct Plot {
-  std::string title, x_label, y_label;
-  Axis x_axis{Axis::linear}, y_axis{Axis::linear};
-  std::vector<Series> series{};
-};
-
-struct Table {
-  std::string title;
-  std::vector<std::string> columns;
-  std::vector<std::vector<std::string>> rows{};  // as they are shown: see shown() and percent()
-};
+inline Spread spread_at(const Point& p) { return {p.y, p.low.value_or(p.y), p.high.value_or(p.y)}; }
 
 // Three digits: "0.0123", "123", "1.2e-07"; and with the spread over seeds, "0.912 (0.89 to 0.93)".
 std::string shown(double value);

@@ -8,6 +8,12 @@
 
 namespace heed::lab {
 
+Experiment bottleneck();
+Experiment cache();
+Experiment distance();
+Experiment matrix();
+Experiment order();
+Experiment peek();
 Experiment scale();
 Experiment heads();
 Experiment scores();

@@ -18,7 +18,7 @@ Result one_of_two(Context& context) {
   Result result;
   result.findings = {{true, "1 < 2"}, {false, "3 < 2"}};
   result.tables = {{.title = "Numbers", .columns = {"n", "square"}, .rows = {{"10", "100"}, {"2", "4"}}}};
-  result.plots = {{.title = "Squares", .x_label = "n", .y_label = "square", .series = {{"all", {point(2, 4.0)}}}}};
+  result.plots = {{.title = "Squares", .x = {"n"}, .y = {"square"}, .series = {{"all", {point(2, 4.0)}}}}};
   return result;
 }
 

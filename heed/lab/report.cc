@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -19,20 +20,25 @@ using Json = nlohmann::ordered_json;
 // Infinity and NaN are not JSON's.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-const char* name_of(Axis axis) { return axis == Axis::linear ? "linear" : "log"; }
+Json to_json(const page::Axis& axis) {
+  return {{"label", axis.label}, {"scale", axis.scale == page::Scale::log ? "log" : "linear"}};
+}
 
 Json to_json(const Plot& plot) {
   Json series = Json::array();
   for (const Series& one : plot.series) {
     Json points = Json::array();
     for (const Point& p : one.points) {
-      points.push_back({{"x", number(p.x)}, {"y", number(p.y)}, {"low", number(p.low)}, {"high", number(p.high)}});
+      const Spread spread = spread_at(p);
+      points.push_back(
+          {{"x", number(p.x)}, {"y", number(p.y)}, {"low", number(spread.low)}, {"high", number(spread.high)}});
     }
     series.push_back({{"name", one.name}, {"points", std::move(points)}});
   }
   return {{"title", plot.title},
-          {"x", {{"label", plot.x_label}, {"axis", name_of(plot.x_axis)}}},
-          {"y", {{"label", plot.y_label}, {"axis", name_of(plot.y_axis)}}},
+          {"x", to_json(plot.x)},
+          {"y", to_json(plot.y)},
+          {"categories", plot.categories},
           {"series", std::move(series)}};
 }
 
@@ -65,6 +71,17 @@ std::string verdict(const Report& report) {
   return report.experiment.name + ": the claim " + (held(report.result) ? "held" : "did not hold") + ", " +
          std::to_string(passed) + " of " + std::to_string(findings.size()) + " tests" +
          (report.options.quick ? " (a quick run: small, one seed)" : "");
+}
+
+std::string command(const Report& report) {
+  return "heed lab " + report.experiment.name + (report.options.quick ? " --quick" : "") + " --seed " +
+         std::to_string(report.options.seed);
+}
+
+std::string settings(const Report& report) {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.0f s", report.seconds);
+  return std::string(seconds) + " with " + std::to_string(report.threads) + " threads";
 }
 
 std::string findings_text(const Report& report) {
@@ -102,12 +119,30 @@ std::string to_json(const Report& report) {
   return json.dump(1) + "\n";
 }
 
+page::Report to_page(const Report& report) {
+  page::Report page{.title = report.experiment.name,
+                    .paragraphs = {report.experiment.claim, report.experiment.method, verdict(report) + "."},
+                    .plots = report.result.plots,
+                    .tables = report.result.tables,
+                    .footer = command(report) + ", " + settings(report)};
+  for (size_t i = 0; i < report.result.findings.size(); ++i) {
+    const Finding& finding = report.result.findings[i];
+    page.verdicts.push_back({finding.held ? page::Outcome::confirmed : page::Outcome::refuted,
+                             report.experiment.tests[i] + ": " + finding.measured});
+  }
+  for (page::Plot& plot : page.plots) {
+    if (plot.note.empty()) plot.note = report.options.quick ? "One seed." : "Mean, lowest and highest of three seeds.";
+  }
+  return page;
+}
+
 void save(const Report& report, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(folder + ": cannot create the folder: " + error.message());
   const std::string json = to_json(report);
   write_file_atomically(folder + "/result.json", std::as_bytes(std::span(json)));
+  page::write(folder + "/index.html", to_page(report));
 }
 
 }  // namespace heed::lab

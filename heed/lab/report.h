@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What an experiment found, as text, as JSON, and as files. Not here: running it.
+// What an experiment found, as text, as JSON, as a page, and as files. Not here: running it.
 #include <string>
 
 #include "heed/lab/experiment.h"
@@ -23,7 +23,11 @@ std::string findings_text(const Report&);
 std::string verdict(const Report&);  // "scale: the claim held, 3 of 3 tests"
 std::string to_json(const Report&);  // an object, with its end of line
 
-// DIR/result.json. The folder is made if need be; throws Error.
+std::string command(const Report&);   // that runs it again: "heed lab scale --seed 1"
+std::string settings(const Report&);  // what else it depended on: "12 s with 2 threads"
+page::Report to_page(const Report&);
+
+// FOLDER/result.json and FOLDER/index.html. The folder is made if need be; throws Error.
 void save(const Report&, const std::string& folder);
 
 }  // namespace heed::lab

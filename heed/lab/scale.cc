@@ -8,11 +8,13 @@
 #include <numeric>
 
 #include "heed/base/workspace.h"
+#include "heed/data/batch.h"
 #include "heed/lab/experiments.h"
 #include "heed/lab/training.h"
+#include "heed/nn/attention.h"
 #include "heed/nn/init.h"
 #include "heed/ops/attention.h"
-#include "heed/ops/elementwise.h"
+#include "heed/ops/softmax.h"
 
 namespace heed::lab {
 namespace {
@@ -79,29 +81,49 @@ data::TokenPair dictionary(Rng& rng) {
 
 int64_t steps_of(const Context& context) { return context.size(600, 120); }
 
+// One head of width d, and a linear layer on what it gives.
+struct Lookup {
+  nn::Embedding embedding;
+  nn::Norm norm;
+  nn::Attention attention;
+  nn::Linear output;
+
+  Lookup(int64_t d, nn::Score score, Rng& rng)
+      : embedding(kFirstId + kLetters * (kValues + 1), kWidth, rng),
+        norm(kWidth),
+        attention({.width = kWidth, .key_width = d, .value_width = kWidth, .score = score}, "lookup", rng),
+        output(kWidth, kFirstId + kValues, rng) {}
+  Var operator()(nn::Pass& pass, const data::Batch& batch) const {
+    const Var x = norm(pass, embedding(pass, data::source_tokens(batch).ids));
+    return output(pass, attention(pass, x, x, {}));
+  }
+  void visit(auto&& each) {
+    each("embedding", embedding), each("norm", norm), each("attention", attention), each("output", output);
+  }
+  static constexpr int64_t kWidth = 64;
+};
+
 // The share of right answers over the steps.
 Series learning(Context& context, int64_t d, nn::Score score, uint64_t seed) {
-  const models::TransformerOptions model{.kind = models::TransformerKind::encoder,
-                                         .vocabulary = kFirstId + kLetters * kValues + kLetters,
-                                         .width = 64,
-                                         .heads = 1,
-                                         .inner = 64,
-                                         .head_width = d,
-                                         .score = score,
-                                         .encoder_layers = 1,
-                                         .dropout = 0,
-                                         .positions = models::Positions::none,
-                                         .outputs = kFirstId + kValues};
-  const auto test = held_out(dictionary, 128, seed);
+  Rng rng(seed);
+  Lookup lookup(d, score, rng);
+  const ParameterStore parameters(lookup);
   const DrawnBatches batches(dictionary, 32, seed);
+  const data::Batch test = DrawnBatches(dictionary, 128, seed).at(0, 1 << 20);
   Series curve;
-  trained(context, model, batches,
-          {.steps = steps_of(context),
-           .seed = seed,
-           .every = steps_of(context) / 12,
-           .look = [&](int64_t step, const models::Model& now) {
-             curve.points.push_back(point(static_cast<double>(step), accuracy(context, now, test).share()));
-           }});
+  Workspace workspace;
+  const auto look = [&](int64_t step) {
+    nn::Pass pass{{context.parallel(), workspace}};
+    Accuracy found;
+    add_accuracy(found, test, lookup(pass, test).value());
+    curve.points.push_back(point(static_cast<double>(step), found.share()));
+  };
+  fit(context, parameters, {.steps = steps_of(context), .seed = seed}, [&](nn::Pass& pass, int64_t step) {
+    if (step % (steps_of(context) / 12) == 0) look(step);
+    const data::Batch batch = batches.at(0, step);
+    return ops::cross_entropy(pass, lookup(pass, batch), data::labels(batch), {.ignored = batch.pad}).loss;
+  });
+  look(steps_of(context));
   return curve;
 }
 
@@ -114,11 +136,8 @@ constexpr int64_t kWidths[] = {4, 16, 64, 256, 1024};
 std::vector<std::vector<double>> measure_gradients(Context& context, Result& result) {
   Table table{.title = "Random queries and 64 keys of width d_k: the largest weight, the norm of the scores' gradient",
               .columns = {"score", "d_k", "largest weight", "gradient, mean", "gradient, median"}};
-  Plot plot{.title = "Gradient of a row's scores",
-            .x_label = "d_k",
-            .y_label = "median norm",
-            .x_axis = Axis::logarithmic,
-            .y_axis = Axis::logarithmic};
+  Plot plot{
+      .title = "Gradient of a row's scores", .x = {"d_k", page::Scale::log}, .y = {"median norm", page::Scale::log}};
   std::vector<std::vector<double>> medians;
   for (const nn::Score score : kScores) {
     Series series{name_of(score)};
@@ -144,7 +163,7 @@ std::vector<std::vector<double>> measure_gradients(Context& context, Result& res
 std::vector<Spread> measure_training(Context& context, Result& result) {
   Table table{.title = "Right answers of a trained layer",
               .columns = {"score", "d_k", "after a quarter of the steps", "at the end"}};
-  Plot plot{.title = "Right answers during training", .x_label = "steps", .y_label = "share"};
+  Plot plot{.title = "Right answers during training", .x = {"steps"}, .y = {"share", page::Scale::linear, 0, 1}};
   std::vector<Spread> last;
   for (const int64_t d : {16, 256}) {
     for (const nn::Score score : kScores) {
@@ -153,9 +172,8 @@ std::vector<Spread> measure_training(Context& context, Result& result) {
       plot.series.push_back(mean_of(std::string(name_of(score)) + ", d_k = " + std::to_string(d), runs));
       const std::vector<Point>& points = plot.series.back().points;
       const Point early = points[points.size() / 4], end = points.back();
-      last.push_back({end.y, end.low, end.high});
-      table.rows.push_back(
-          {name_of(score), std::to_string(d), percent(Spread{early.y, early.low, early.high}), percent(last.back())});
+      last.push_back(spread_at(end));
+      table.rows.push_back({name_of(score), std::to_string(d), percent(spread_at(early)), percent(last.back())});
     }
   }
   result.tables.push_back(table), result.plots.push_back(plot);

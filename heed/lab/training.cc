@@ -6,8 +6,10 @@
 
 #include "heed/base/workspace.h"
 #include "heed/data/batch.h"
+#include "heed/kernels/optimizer.h"
 #include "heed/ops/softmax.h"
 #include "heed/train/optimizer.h"
+#include "heed/train/schedule.h"
 #include "heed/train/trainer.h"
 
 namespace heed::lab {
@@ -27,23 +29,8 @@ data::Batch batch_of(const std::vector<data::TokenPair>& pairs, size_t begin, si
   return data::pair_batch(pairs, items);
 }
 
-void count(Accuracy& all, const data::Batch& batch, const Tensor& logits) {
-  const int64_t V = logits.shape(-1);
-  for (int64_t row = 0; row < batch.rows; ++row) {
-    bool whole = true;
-    for (int64_t t = 0; t < batch.target_length; ++t) {
-      const int32_t label = batch.target_out[static_cast<size_t>(row * batch.target_length + t)];
-      if (label == batch.pad) continue;
-      const float* scores = logits.data<float>() + (row * batch.target_length + t) * V;
-      const bool right = std::max_element(scores, scores + V) - scores == label;
-      whole = whole && right;
-      if (label == text::kEnd) continue;
-      ++all.labels;
-      all.right += right;
-    }
-    ++all.rows;
-    all.whole += whole;
-  }
+train::RateOptions rates(const TrainingOptions& o) {
+  return {.rate = o.rate, .warmup = o.steps / 10, .schedule = train::Schedule::cosine};
 }
 
 }  // namespace
@@ -63,9 +50,9 @@ std::shared_ptr<models::Model> trained(Context& context, const models::ModelOpti
   train::AdamW optimizer(model->parameters());
   train::Trainer trainer(*model, optimizer, batches,
                          {.steps = o.steps,
-                          .rate = o.rate,
-                          .warmup = o.steps / 10,
-                          .schedule = train::Schedule::cosine,
+                          .rate = rates(o).rate,
+                          .warmup = rates(o).warmup,
+                          .schedule = rates(o).schedule,
                           .smoothing = 0,
                           .clip = o.clip,
                           .seed = o.seed},
@@ -77,6 +64,50 @@ std::shared_ptr<models::Model> trained(Context& context, const models::ModelOpti
     if (o.every > 0 && step % o.every == 0) o.look(step, *model);
   }
   return model;
+}
+
+void fit(Context& context, const ParameterStore& parameters, const TrainingOptions& o,
+         const std::function<Var(nn::Pass&, int64_t step)>& loss) {
+  train::AdamW optimizer(parameters);
+  Workspace workspace;
+  Tape tape;
+  nn::RandomStream random{o.seed, 0};
+  for (int64_t step = 0; step < o.steps; ++step) {
+    nn::Pass pass{{context.parallel(), workspace, &tape}};
+    pass.training = true;
+    pass.random = random;
+    const Var value = loss(pass, step);
+    random = pass.random;
+    tape.backward(value, pass);
+    tape.clear();
+    workspace.reserve(kernels::gradient_norm_bytes(parameters.gradients().size()));
+    const double norm =
+        kernels::gradient_norm(parameters.gradients().view<const float, 1>(), workspace, context.parallel());
+    optimizer.step({.rate = train::learning_rate(rates(o), step + 1, o.steps),
+                    .gradient_scale = o.clip > 0 ? kernels::clip_scale(norm, o.clip) : 1,
+                    .step = step + 1},
+                   context.parallel());
+    context.step();
+  }
+}
+
+void add_accuracy(Accuracy& all, const data::Batch& batch, const Tensor& logits) {
+  const int64_t V = logits.shape(-1);
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    bool whole = true;
+    for (int64_t t = 0; t < batch.target_length; ++t) {
+      const int32_t label = batch.target_out[static_cast<size_t>(row * batch.target_length + t)];
+      if (label == batch.pad) continue;
+      const float* scores = logits.data<float>() + (row * batch.target_length + t) * V;
+      const bool right = std::max_element(scores, scores + V) - scores == label;
+      whole = whole && right;
+      if (label == text::kEnd) continue;
+      ++all.labels;
+      all.right += right;
+    }
+    ++all.rows;
+    all.whole += whole;
+  }
 }
 
 Accuracy accuracy(Context& context, const models::Model& model, const std::vector<data::TokenPair>& pairs) {
@@ -93,7 +124,7 @@ Accuracy accuracy(Context& context, const models::Model& model, const std::vecto
     const auto found = ops::cross_entropy(pass, logits, data::labels(batch), {.ignored = batch.pad});
     loss += found.sum;
     tokens += found.count;
-    count(all, batch, logits.value());
+    add_accuracy(all, batch, logits.value());
   }
   all.loss = tokens == 0 ? 0 : loss / static_cast<double>(tokens);
   return all;

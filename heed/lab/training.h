@@ -48,6 +48,10 @@ struct TrainingOptions {
 // AdamW, warm-up of a tenth of the steps, then half a cosine. Throws Cancelled.
 std::shared_ptr<models::Model> trained(Context&, const models::ModelOptions&, const data::BatchSource&,
                                        const TrainingOptions&);
+// The same for layers of an experiment's own, which are no model: `loss` is called for each step, from 0, with a pass
+// that has a tape. `look` of the options is not called.
+void fit(Context&, const ParameterStore&, const TrainingOptions&,
+         const std::function<Var(nn::Pass&, int64_t step)>& loss);
 
 // How many labels a model's first choice hits, given those before them, and how many rows it hits altogether.
 struct Accuracy {
@@ -59,5 +63,7 @@ struct Accuracy {
   double whole_share() const { return rows == 0 ? 0 : static_cast<double>(whole) / static_cast<double>(rows); }
 };
 Accuracy accuracy(Context&, const models::Model&, const std::vector<data::TokenPair>&);
+// Adds the labels of a batch, and logits [rows, length, V] for them; the loss is left as it is.
+void add_accuracy(Accuracy&, const data::Batch&, const Tensor& logits);
 
 }  // namespace heed::lab
