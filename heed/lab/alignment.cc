@@ -104,9 +104,11 @@ Result run_alignment(Context& context) {
   Table table{.title = "Where a translator looks while it chooses a word",
               .columns = {"model", "AER", "first word: attention to source words 1 and 2", "all words: to 1 and 2"}};
   Plot plot{.title = "Alignment error rate of unseen sentences",
-            .x_label = "0: Transformer, 1: rnn-attention, 2: rnn-dot, 3: rnn-self-attention",
-            .y_label = "AER",
-            .series = {{"attention"}, {"a rule that reads nothing"}}};
+            .y = {.label = "AER", .low = 0},
+            .series = {{"attention"}, {"a rule that reads nothing"}},
+            .marks = page::Marks::bars,
+            .categories = {std::begin(kModels), std::end(kModels)},
+            .note = "Lowest to highest of the seeds."};
   Finding aligned{.held = true, .measured = {}}, begins{.held = true, .measured = {}};
   for (size_t i = 0; i < std::size(kModels); ++i) {
     const Spread error = spread_of(errors[i]), at_first = spread_of(first[i]);

@@ -21,9 +21,11 @@ Result run_bases(Context& context) {
   Table table{.title = "Words tagged right",
               .columns = {"base layer", "anywhere: h", "[h ; c]", "beside: h", "[h ; c]"}};
   Plot plot{.title = "Partners anywhere: words tagged right",
-            .x_label = "0: fully connected, 1: convolution, 2: RNN, 3: GRU, 4: LSTM",
-            .y_label = "share",
-            .series = {{"h alone"}, {"[h ; c]"}}};
+            .y = {.label = "share", .low = 0.5, .high = 1},
+            .series = {{"h alone"}, {"[h ; c]"}},
+            .marks = page::Marks::dots,
+            .categories = {"fully connected", "convolution", "RNN", "GRU", "LSTM"},
+            .note = "Lowest to highest of the seeds."};
   Finding better{.held = true, .measured = {}};
   for (const BaseLayer base : kBases) {
     std::vector<Spread> cells;

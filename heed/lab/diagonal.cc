@@ -77,10 +77,13 @@ Result run_diagonal(Context& context) {
     table.rows.push_back({encoder ? "encoder, self" : "decoder, masked", percent(spread(after, encoder, &Head::chance)),
                           percent(spread(before, encoder, &Head::own)), percent(spread(after, encoder, &Head::own))});
   }
-  Plot plot{"Words whose largest weight is their own, by head", "head, in the order in which they run",
-            "share of words"};
+  Plot plot{.title = "Words whose largest weight is their own",
+            .y = {.label = "share of words", .low = 0, .high = 1},
+            .marks = page::Marks::dots,
+            .note = "Lowest to highest of the seeds."};
   Series trained{"after training"}, untrained{"before"}, chance{"by chance"};
   for (size_t i = 0; i < after[0].size(); ++i) {
+    plot.categories.push_back(after[0][i].name);
     const auto at = [&](const std::vector<std::vector<Head>>& all, double Head::*what) {
       std::vector<double> shares;
       for (const auto& heads : all) shares.push_back(heads[i].*what / heads[i].words);

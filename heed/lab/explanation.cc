@@ -122,7 +122,11 @@ Result run_explanation(Context& context) {
 
   Table table{"What predicts the measured effect of leaving a word out",
               {"method", "rank correlation", "its first word matters most"}};
-  Plot plot{"How well a method orders the words of a sentence", "method, as in the table", "rank correlation"};
+  Plot plot{.title = "How well a method orders the words of a sentence by what they matter",
+            .y = {.label = "rank correlation", .low = 0},
+            .marks = page::Marks::bars,
+            .categories = {std::begin(kMethods), std::end(kMethods)},
+            .note = "Lowest to highest of the seeds."};
   Series points{"mean of the sentences"};
   for (size_t i = 0; i < kCount; ++i) {
     table.rows.push_back({kMethods[i], shown(spread_of(correlations[i])), percent(spread_of(first[i]))});

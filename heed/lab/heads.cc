@@ -90,9 +90,8 @@ Result report(const Found& found) {
   Table table{.title = "Translators of width 64 whose attention has 1 to 16 heads",
               .columns = {"heads", "loss a token", "without the best head", "difference before training", "after"}};
   Plot plot{.title = "How different two heads of a layer are",
-            .x_label = "heads",
-            .y_label = "divergence, bits",
-            .x_axis = Axis::logarithmic,
+            .x = {.label = "heads", .scale = page::Scale::log},
+            .y = {.label = "divergence, bits", .low = 0},
             .series = {{"before training"}, {"after"}}};
   Finding different{.held = true, .measured = {}}, spared{.held = true, .measured = {}};
   for (size_t i = 0; i < std::size(kHeads); ++i) {

@@ -148,8 +148,8 @@ Result run_pronoun(Context& context) {
       .findings = {solved, same, beaten},
       .tables = {table},
       .plots = {{.title = "During training",
-                 .x_label = "steps",
-                 .y_label = "share of unseen sentences",
+                 .x = {.label = "steps"},
+                 .y = {.label = "share of unseen sentences", .low = 0, .high = 1},
                  .series = {mean_of("right gender", accuracies), mean_of("best head looks at the noun", best_looks)}}}};
 }
 

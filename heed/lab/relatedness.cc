@@ -67,8 +67,10 @@ Result run_relatedness(Context& context) {
   Table table{.title = "Learned dot products x_t . x_s, in the mean over all sentences",
               .columns = {"task: what is asked for", "t", "the", "noun", "verb", "right"}};
   Plot plot{.title = "How much the words of a sentence look for a word",
-            .x_label = "0: the, 1: the noun, 2: the verb",
-            .y_label = "mean of x_t . x_s over t"};
+            .y = {.label = "mean of x_t . x_s over t"},
+            .marks = page::Marks::bars,
+            .categories = {"the", "the noun", "the verb"},
+            .note = "Lowest to highest of the seeds."};
   bool asked_first = true, the_last = true;
   std::array<std::string, 2> measured;
   for (const Asked asked : {Asked::noun, Asked::verb}) {

@@ -5,9 +5,10 @@
 //
 // Task: a word is tagged by whether its partner is anywhere in the row (partners.h), from [x ; c].
 #include <algorithm>
-#include <chrono>
+#include <array>
 
 #include "heed/lab/experiments.h"
+#include "heed/lab/measure.h"
 #include "heed/lab/partners.h"
 #include "heed/nn/single_head_attention.h"
 
@@ -39,33 +40,26 @@ Series learning(Context& context, nn::Score score, int64_t steps, uint64_t seed)
   return curve;
 }
 
-// Seconds of a forward and a backward pass over 4 rows of 256 words of width 64: the median of a few, in which all
-// scores take turns.
-std::array<double, kCount> seconds_of_scores(Context& context, uint64_t seed) {
+// Times of a forward and a backward pass over 4 rows of 256 words of width 64, relative to dot's.
+std::array<double, kCount> times_of_scores(Context& context, uint64_t seed) {
   constexpr int64_t kWidth = 64;
   Rng rng(seed);
-  std::array<nn::SingleHeadAttention, kCount> layers;
-  for (size_t i = 0; i < kCount; ++i) layers[i] = nn::SingleHeadAttention(kScores[i], "self", kWidth, kWidth, rng);
   const Tensor words = nn::normal({4, 256, kWidth}, 1, rng);
-  std::array<std::vector<double>, kCount> times;
   Workspace workspace;
-  for (int round = 0; round < 9; ++round) {
-    for (size_t i = 0; i < kCount; ++i) {
-      const auto began = std::chrono::steady_clock::now();
+  std::vector<Trial> trials;
+  for (const nn::Score score : kScores) {
+    const nn::SingleHeadAttention layer(score, "self", kWidth, kWidth, rng);
+    trials.emplace_back([&context, &workspace, words, layer] {
       Tape tape;
       nn::Pass pass{{context.parallel(), workspace, &tape}};
       const Var x = tape.leaf(words);
-      const Var c = layers[i](pass, x, layers[i].keys(pass, x), x, {});
-      tape.backward(ops::sum(pass, c), pass);
-      times[i].push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
-    }
+      tape.backward(ops::sum(pass, layer(pass, x, layer.keys(pass, x), x, {})), pass);
+    });
   }
-  std::array<double, kCount> medians{};
-  for (size_t i = 0; i < kCount; ++i) {
-    std::ranges::nth_element(times[i], times[i].begin() + 4);
-    medians[i] = times[i][4];
-  }
-  return medians;
+  const auto seconds = measured(trials, 9);
+  std::array<double, kCount> ratios{};
+  for (size_t i = 0; i < kCount; ++i) ratios[i] = median_ratio(seconds[i], seconds[0]);
+  return ratios;
 }
 
 Result run_scores(Context& context) {
@@ -73,12 +67,12 @@ Result run_scores(Context& context) {
   context.expect(std::ssize(context.seeds()) * std::ssize(kScores) * steps);
   std::array<std::vector<double>, kCount> ratios;  // to dot
   for (const uint64_t seed : context.seeds()) {
-    const auto seconds = seconds_of_scores(context, seed);
-    for (size_t i = 0; i < kCount; ++i) ratios[i].push_back(seconds[i] / seconds[0]);
+    const auto times = times_of_scores(context, seed);
+    for (size_t i = 0; i < kCount; ++i) ratios[i].push_back(times[i]);
   }
   Table table{.title = "Words tagged right, and the time of attention forward and backward",
               .columns = {"score", "after a quarter of the steps", "at the end", "time / that of dot"}};
-  Plot plot{.title = "Words tagged right during training", .x_label = "steps", .y_label = "share"};
+  Plot plot{.title = "Words tagged right during training", .x = {.label = "steps"}, .y = {.label = "share", .high = 1}};
   Finding same, costs;
   double highest_low = 0, lowest_high = 1;
   for (size_t i = 0; i < kCount; ++i) {
@@ -87,10 +81,10 @@ Result run_scores(Context& context) {
     plot.series.push_back(mean_of(name_of(kScores[i]), runs));
     const std::vector<Point>& points = plot.series.back().points;
     const Point early = points[points.size() / 4], end = points.back();
-    highest_low = std::max(highest_low, end.low), lowest_high = std::min(lowest_high, end.high);
-    table.rows.push_back({name_of(kScores[i]), percent(Spread{early.y, early.low, early.high}),
-                          percent(Spread{end.y, end.low, end.high}), shown(spread_of(ratios[i]))});
-    same.measured += (i ? ", " : "") + name_of(kScores[i]) + " " + percent(Spread{end.y, end.low, end.high});
+    highest_low = std::max(highest_low, spread_at(end).low), lowest_high = std::min(lowest_high, spread_at(end).high);
+    table.rows.push_back(
+        {name_of(kScores[i]), percent(spread_at(early)), percent(spread_at(end)), shown(spread_of(ratios[i]))});
+    same.measured += (i ? ", " : "") + name_of(kScores[i]) + " " + percent(spread_at(end));
   }
   same.held = highest_low <= lowest_high;
   const Spread additive = spread_of(ratios[3]);
