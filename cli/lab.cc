@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/lab.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "bench/machine.h"
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -24,7 +28,7 @@ held, by tests that were stated before.
 
 Without a name, the experiments are listed; 'all' runs each of them. A full run has three seeds and takes some minutes;
 --quick has one and takes seconds: it shows that the experiment works, and decides little. With --out, what was measured
-is also written to DIR/result.json, and as a page, DIR/index.html; for all, to a folder each. Examples:
+is also written to DIR/result.json, and as a page, DIR/index.html; for all, to a folder each, with one index. Examples:
 
   heed lab
   heed lab scale --quick
@@ -37,10 +41,12 @@ struct Command {
 
   void run() const {
     if (name.empty()) return list();
-    if (name != "all") return run_one(lab::experiment_named(name), out);
+    if (name != "all") return static_cast<void>(run_one(lab::experiment_named(name), out));
+    std::vector<lab::Report> reports;
     for (const lab::Experiment& one : lab::experiments()) {
-      run_one(one, out.empty() ? "" : out + "/" + one.name);
+      reports.push_back(run_one(one, out.empty() ? "" : out + "/" + one.name));
       write_output("\n");
+      if (!out.empty()) lab::save_index(reports, out);  // after each: a run that is ended has one, too
     }
   }
 
@@ -49,7 +55,7 @@ struct Command {
     for (const lab::Experiment& one : lab::experiments()) print("{:<12} {}\n", one.name, one.claim);
   }
 
-  void run_one(const lab::Experiment& experiment, const std::string& folder) const {
+  lab::Report run_one(const lab::Experiment& experiment, const std::string& folder) const {
     print("{}: {}\n{}\n\n", experiment.name, experiment.claim, experiment.method);
     flush_output();
     Parallel parallel(threads);
@@ -60,10 +66,17 @@ struct Command {
     lab::Result result = lab::run(experiment, context);
     progress.end();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    const lab::Report report{experiment, options, parallel.threads(), seconds, std::move(result)};
+    lab::Report report{.experiment = experiment,
+                       .options = options,
+                       .result = std::move(result),
+                       .threads = parallel.threads(),
+                       .seconds = seconds,
+                       .machine = bench::cpu_model(),
+                       .date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)))};
     for (const lab::Table& table : report.result.tables) write_output(lab::to_text(table) + "\n");
     print("{}{}: {}\n", lab::findings_text(report), lab::command(report), lab::settings(report));
     if (!folder.empty()) lab::save(report, folder);
+    return report;
   }
 };
 

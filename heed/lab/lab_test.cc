@@ -31,7 +31,7 @@ TEST(Lab, SaysWhichTestsHeld) {
   double done = 0;
   Context context({.quick = true, .seed = 5}, parallel, [&](double share) { done = share; });
   const Experiment experiment = squares();
-  const Report report{experiment, {.quick = true, .seed = 5}, 1, 0.5, lab::run(experiment, context)};
+  const Report report{experiment, {.quick = true, .seed = 5}, lab::run(experiment, context)};
   EXPECT_EQ(done, 1);
   EXPECT_EQ(context.seeds().size(), 1U);
   EXPECT_FALSE(held(report.result));

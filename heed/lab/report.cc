@@ -44,6 +44,46 @@ Json to_json(const Plot& plot) {
 
 Json to_json(const Table& table) { return {{"title", table.title}, {"columns", table.columns}, {"rows", table.rows}}; }
 
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(folder + ": cannot create the folder: " + error.message());
+}
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    result += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  }
+  return result;
+}
+
+constexpr const char* kIndexHead = R"(<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>heed lab</title>
+<style>
+  :root { color-scheme: light dark; --ground: #fbfbf9; --ink: #1c2024; --soft: #5a636b; --accent: #b3400e; }
+  @media (prefers-color-scheme: dark) {
+    :root { --ground: #14171b; --ink: #e9ebec; --soft: #a3acb4; --accent: #ff9a5c; }
+  }
+  body { max-width: 52rem; margin: 2rem auto; padding: 0 1rem; background: var(--ground); color: var(--ink);
+         font: 15px/1.5 system-ui, sans-serif; }
+  h1 { font-size: 22px; line-height: 1.3; }
+  a { color: var(--accent); }
+  dt { font-weight: 600; margin-top: 1.2rem; }
+  dd { margin: 0; }
+  .verdict { color: var(--soft); font-size: 14px; }
+</style>
+</head>
+<body>
+<h1>Claims about attention, put to the test</h1>
+<dl>
+)";
+
 }  // namespace
 
 std::string to_text(const Table& table) {
@@ -81,7 +121,9 @@ std::string command(const Report& report) {
 std::string settings(const Report& report) {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.0f s", report.seconds);
-  return std::string(seconds) + " with " + std::to_string(report.threads) + " threads";
+  std::string text = std::string(seconds) + " with " + std::to_string(report.threads) + " threads";
+  for (const std::string& more : {report.machine, report.date}) text += (more.empty() ? "" : ", ") + more;
+  return text;
 }
 
 std::string findings_text(const Report& report) {
@@ -110,6 +152,9 @@ std::string to_json(const Report& report) {
                      {"quick", report.options.quick},
                      {"seed", report.options.seed},
                      {"threads", report.threads},
+                     {"machine", report.machine},
+                     {"date", report.date},
+                     {"command", command(report)},
                      {"seconds", std::round(report.seconds * 10) / 10},
                      {"held", held(report.result)},
                      {"verdict", verdict(report)},
@@ -137,12 +182,22 @@ page::Report to_page(const Report& report) {
 }
 
 void save(const Report& report, const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(folder + ": cannot create the folder: " + error.message());
+  make_folder(folder);
   const std::string json = to_json(report);
   write_file_atomically(folder + "/result.json", std::as_bytes(std::span(json)));
   page::write(folder + "/index.html", to_page(report));
+}
+
+void save_index(std::span<const Report> reports, const std::string& folder) {
+  std::string page = kIndexHead;
+  for (const Report& report : reports) {
+    const std::string& name = report.experiment.name;
+    page += "<dt><a href=\"" + name + "/index.html\">" + name + "</a></dt>\n<dd>" + escaped(report.experiment.claim) +
+            "</dd>\n<dd class=\"verdict\">" + escaped(verdict(report)) + "; " + settings(report) + "</dd>\n";
+  }
+  page += "</dl>\n</body>\n</html>\n";
+  make_folder(folder);
+  write_file_atomically(folder + "/index.html", std::as_bytes(std::span(page)));
 }
 
 }  // namespace heed::lab
