@@ -109,9 +109,9 @@ Experiment diagonal() {
           .method =
               "A Transformer is trained to translate sentences of the built-in grammar. Over sentences that it "
               "never saw, the words are counted whose largest weight is their own, for each head.",
-          .tests = {"Encoder: in the mean of all heads, for every seed, more than half of the words have their largest "
-                    "weight at themselves: 'most' of them, taken literally.",
-                    "Decoder, masked: the same, <s> left out, which sees nothing else."},
+          .tests = {"encoder: in the mean of all heads, for every seed, more than half of the words have their largest "
+                    "weight at themselves: 'most' of them, taken literally",
+                    "decoder, masked: the same, <s> left out, which sees nothing else"},
           .run = run_diagonal};
 }
 

@@ -161,12 +161,12 @@ Experiment explanation() {
           "its log-probability is measured. That is compared with cross-attention's weights, weights times the "
           "length of values, gradients, rollout; with integrated gradients, which are no attention; and with the "
           "word that stands at the same place (nearest), which is no method.",
-      .tests = {"For every seed, the source word with the largest weight is the one that matters most for more than "
-                "half of the translated words: more often than not.",
-                "The rank correlation of weights with the measured effects is larger, for the worst seed, than that of "
-                "'nearest' for the best one: the weights know more than that translations are in the same order.",
-                "The rank correlations of values, gradients and rollout are each larger, for the worst seed, than that "
-                "of weights for the best one."},
+      .tests = {"for every seed, the source word with the largest weight is the one that matters most for more than "
+                "half of the translated words: more often than not",
+                "the rank correlation of weights with the measured effects is larger, for the worst seed, than that of "
+                "'nearest' for the best one: the weights know more than that translations are in the same order",
+                "the rank correlations of values, gradients and rollout are each larger, for the worst seed, than that "
+                "of weights for the best one"},
       .run = run_explanation};
 }
 

@@ -100,17 +100,17 @@ data::TextModel train_translator(Context& context, const Sentences& sentences, m
 int64_t translator_steps(const Context& context) { return context.size<int64_t>(400, 100); }
 
 const Translator& small_translator(Context& context, uint64_t seed) {
-  static std::map<std::pair<uint64_t, int64_t>, Translator> trained;  // by seed and steps
+  static std::map<std::pair<uint64_t, int64_t>, Translator> kept;  // by seed and steps
   const int64_t steps = translator_steps(context);
-  const auto found = trained.find({seed, steps});
-  if (found != trained.end()) {
+  const auto found = kept.find({seed, steps});
+  if (found != kept.end()) {
     context.step(steps);
     return found->second;
   }
   Sentences sentences = draw_sentences({.train = context.size<int64_t>(20000, 5000), .seed = seed});
   data::TextModel model =
       train_translator(context, sentences, small_transformer(), {.steps = steps, .rate = 4e-3, .seed = seed});
-  return trained.emplace(std::pair(seed, steps), Translator{std::move(sentences), std::move(model)}).first->second;
+  return kept.emplace(std::pair(seed, steps), Translator{std::move(sentences), std::move(model)}).first->second;
 }
 
 }  // namespace heed::lab
