@@ -25,6 +25,7 @@
 #include "cli/generate.h"
 #include "cli/info.h"
 #include "cli/interrupts.h"
+#include "cli/lab.h"
 #include "cli/manual.h"
 #include "cli/outline.h"
 #include "cli/output.h"
@@ -152,6 +153,7 @@ int run(int argc, char** argv) {
   add_shortlist(heed, action);
   add_info(heed, action);
   add_bench(heed, action);
+  add_lab(heed, action);
   add_corpus(heed, action);
   add_completion(heed, action);
   add_manual(heed, action);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes dist/page.html: script and style inline, and one place for the traces. Nothing in it depends on the time, the
-// folder or the machine, so a rebuild gives the same bytes. `node build.mjs --check` writes nothing and compares.
+// Makes dist/page.html (traces) and dist/plot.html (reports): script and style inline, and one place for the data. Nothing
+// in them depends on the time, the folder or the machine, so a rebuild gives the same bytes. `node build.mjs --check`
+// writes nothing and compares.
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync, mkdirSync} from 'node:fs';
 import {dirname, join} from 'node:path';
@@ -10,7 +11,10 @@ import {interpolateCividis, interpolatePuOr} from 'd3-scale-chromatic';
 import * as esbuild from 'esbuild';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const most = {bytes: 150_000, compressed: 50_000};  // of the shell
+const pages = [
+  {name: 'page', entry: 'src/main.tsx', style: 'src/style.css', title: 'heed: what the model looked at', bytes: 150_000, compressed: 50_000},
+  {name: 'plot', entry: 'src/plot/main.tsx', style: 'src/plot/style.css', title: 'heed: report', bytes: 50_000, compressed: 20_000},
+];
 
 // 256 colours of a ramp as hexadecimal digits, six each.
 function table(ramp) {
@@ -21,42 +25,36 @@ function table(ramp) {
 }
 
 const common = {bundle: true, minify: true, write: false, charset: 'utf8', legalComments: 'none', absWorkingDir: here, logLevel: 'warning'};
-const script = (await esbuild.build({
-  ...common,
-  entryPoints: ['src/main.tsx'],
-  format: 'iife',
-  target: 'es2020',
-  jsx: 'automatic',
-  jsxImportSource: 'preact',
-  define: {CIVIDIS: JSON.stringify(table(interpolateCividis)), PUOR: JSON.stringify(table((t) => interpolatePuOr(t)))},
-})).outputFiles[0].text.trim();
-const style = (await esbuild.build({...common, entryPoints: ['src/style.css']})).outputFiles[0].text.trim();
-
+const define = {CIVIDIS: JSON.stringify(table(interpolateCividis)), PUOR: JSON.stringify(table((t) => interpolatePuOr(t)))};
+const bundled = async (options) => (await esbuild.build({...common, ...options})).outputFiles[0].text.trim();
 const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
-const policy = ["default-src 'none'", `script-src ${hash(script)}`, `style-src ${hash(style)}`, 'img-src blob: data:',
-  "base-uri 'none'", "form-action 'none'"].join('; ');
 const put = (text, name, value) => {
   if (text.split(name).length !== 2) throw new Error(`${name} is there ${text.split(name).length - 1} times, expected once`);
   return text.replace(name, () => value);
 };
-let page = readFileSync(join(here, 'src/shell.html'), 'utf8');
-page = put(page, '%POLICY%', policy);
-page = put(page, '%STYLE%', style);
-page = put(page, '%SCRIPT%', script);
-if (page.split('@HEED_TRACES@').length !== 2) throw new Error('@HEED_TRACES@ is not there once: it is where traces go');
 
-const sizes = {bytes: Buffer.byteLength(page), compressed: gzipSync(page, {level: 9}).length};
-for (const name of ['bytes', 'compressed']) {
-  if (sizes[name] > most[name]) throw new Error(`the page has ${sizes[name]} ${name}, expected at most ${most[name]}`);
+async function build({entry, style: sheet, title}) {
+  const script = await bundled({entryPoints: [entry], format: 'iife', target: 'es2020', jsx: 'automatic', jsxImportSource: 'preact', define});
+  const style = await bundled({entryPoints: [sheet]});
+  const policy = ["default-src 'none'", `script-src ${hash(script)}`, `style-src ${hash(style)}`, 'img-src blob: data:',
+    "base-uri 'none'", "form-action 'none'"].join('; ');
+  let page = readFileSync(join(here, 'src/shell.html'), 'utf8');
+  for (const [name, value] of Object.entries({'%POLICY%': policy, '%TITLE%': title, '%STYLE%': style, '%SCRIPT%': script})) page = put(page, name, value);
+  if (page.split('@HEED_DATA@').length !== 2) throw new Error('@HEED_DATA@ is not there once: it is where data go');
+  return page;
 }
-const file = join(here, 'dist/page.html');
-if (process.argv.includes('--check')) {
-  if (readFileSync(file, 'utf8') !== page) {
-    console.error('web/dist/page.html is not what web/src gives, expected the same: npm run build, and commit it');
-    process.exit(1);
+
+for (const one of pages) {
+  const page = await build(one), file = join(here, `dist/${one.name}.html`);
+  const sizes = {bytes: Buffer.byteLength(page), compressed: gzipSync(page, {level: 9}).length};
+  console.log(`${one.name}.html: ${sizes.bytes} bytes, ${sizes.compressed} compressed`);
+  for (const name of ['bytes', 'compressed'])
+    if (sizes[name] > one[name]) throw new Error(`${one.name}.html has ${sizes[name]} ${name}, expected at most ${one[name]}`);
+  if (!process.argv.includes('--check')) {
+    mkdirSync(dirname(file), {recursive: true});
+    writeFileSync(file, page);
+  } else if (readFileSync(file, 'utf8') !== page) {
+    console.error(`web/dist/${one.name}.html is not what web/src gives, expected the same: npm run build, and commit it`);
+    process.exitCode = 1;
   }
-} else {
-  mkdirSync(dirname(file), {recursive: true});
-  writeFileSync(file, page);
 }
-console.log(`page.html: ${sizes.bytes} bytes, ${sizes.compressed} compressed`);

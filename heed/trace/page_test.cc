@@ -24,7 +24,7 @@ Trace trace_of(const std::string& text) {
 
 // What the page's script would find.
 std::string traces_in(const std::string& page) {
-  const std::string open = R"(<script type="application/json" id="traces">)";
+  const std::string open = R"(<script type="application/json" id="data">)";
   const size_t begin = page.find(open) + open.size();
   return page.substr(begin, page.find("</script>", begin) - begin);
 }
@@ -38,7 +38,7 @@ TEST(Page, HasTheTracesAndNothingElseChanges) {
   const std::vector<Trace> one = {trace_of("a")}, two = {trace_of("a"), trace_of("b")};
   EXPECT_EQ(unescaped(traces_in(to_page(one))), "[" + to_json(one[0]) + "]");
   EXPECT_EQ(unescaped(traces_in(to_page(two))), "[" + to_json(two[0]) + ",\n" + to_json(two[1]) + "]");
-  EXPECT_EQ(to_page(one).find("@HEED_TRACES@"), std::string::npos);
+  EXPECT_EQ(to_page(one).find("@HEED_DATA@"), std::string::npos);
   EXPECT_EQ(to_page(one).substr(0, 15), "<!DOCTYPE html>");
 }
 

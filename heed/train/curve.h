@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The learning curve as a page: losses and the learning rate over the steps, drawn from log.jsonl. One HTML file that
-// needs nothing else, in light and dark.
+// The learning curve as a page: losses, BLEU and the learning rate over the steps, from log.jsonl
+// (heed/page/report.h).
 #include <string>
 
 #include "heed/base/export.h"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The page of web/: run.sh build | unit <trace_samples> | browser <trace_samples> <heed> <folder for screenshots>
-#   build    a rebuild gives the committed web/dist/page.html, to the byte
-#   unit     its functions, on traces of every family
-#   browser  the page in Chromium, on a model that is trained for it
+# The pages of web/: run.sh build | unit <trace_samples> | browser <trace_samples> <heed> <folder for screenshots>
+#   build    a rebuild gives the committed web/dist, to the byte
+#   unit     their functions, on traces of every family
+#   browser  the pages in Chromium, on a model that is trained for it
 # Exit code 77: skipped, as Node, its packages or Chromium are missing. ./dev setup web installs them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../web"

@@ -7,6 +7,7 @@ import {download, exportsNow} from './figure';
 import {fromLink, headName, kDefaults, kViews, panelOf, row, strongest, toLink, type Choices, type Panel, type ViewName} from './panel';
 import {Empty, said} from './parts';
 import {kScales, type ScaleName} from './numbers';
+import {turnTheme} from './theme';
 import {readTraces, type Attention, type Trace} from './trace';
 import {CompareView, mostDifferent} from './views/compare';
 import {HeadsView} from './views/heads';
@@ -144,11 +145,6 @@ class Guard extends Component<{ children?: ComponentChildren }, { message: strin
   state = {message: ''};
   componentDidCatch(error: Error) { this.setState({message: error.message}); }
   render() { return this.state.message ? <Empty>This cannot be shown: {this.state.message}</Empty> : this.props.children; }
-}
-
-function turnTheme(): void {
-  const root = document.documentElement, dark = getComputedStyle(root).getPropertyValue('--name').trim() === 'dark';
-  root.dataset.theme = dark ? 'light' : 'dark';
 }
 
 function Save() {

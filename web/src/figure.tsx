@@ -53,10 +53,11 @@ export function useThemeCount(): number {
 
 interface FigureProps {
   label: string; make: (width: number) => Drawing; name: string; csv?: () => string; keep?: boolean;
+  saved?: { current: Exports };  // where what can be saved is told; by default to the page's buttons
   onPoint?: (x: number, y: number, click: boolean, width: number) => void; onLeave?: () => void;
 }
 
-export function Figure({label, make, name, csv, keep = true, onPoint, onLeave}: FigureProps) {
+export function Figure({label, make, name, csv, keep = true, saved = exportsNow, onPoint, onLeave}: FigureProps) {
   const [box, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useThemeCount();
@@ -67,7 +68,7 @@ export function Figure({label, make, name, csv, keep = true, onPoint, onLeave}: 
     canvas.current.style.height = `${drawing.height}px`;
     paint(canvas.current, drawing, colours, Math.min(3, devicePixelRatio || 1));
     if (!keep) return;
-    exportsNow.current = {
+    saved.current = {
       name, csv, svg: () => svgOf(drawing, colours),
       png: () => {
         const copy = document.createElement('canvas');

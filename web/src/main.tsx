@@ -17,4 +17,4 @@ function Start({text}: { text: string }) {
 
 const root = document.getElementById('app')!;
 root.textContent = '';
-render(<Start text={document.getElementById('traces')!.textContent ?? ''} />, root);
+render(<Start text={document.getElementById('data')!.textContent ?? ''} />, root);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is computed on the page: rows of a head, the walk, statistics of heads, scales. All in double.
-import {scaleLinear, scaleLog, scaleSqrt} from 'd3-scale';
+import {clamp01} from './scale';
 import type {Attention, Trace} from './trace';
 
 export const kMasked = -1;       // cells: the mask hides the key
@@ -168,13 +168,11 @@ export type ScaleName = 'linear' | 'sqrt' | 'log' | 'row';
 export const kScales: Record<ScaleName, string> = {linear: 'linear, 0 to 1', sqrt: 'square root, 0 to 1', log: 'logarithm, 0.0001 to 1', row: 'each row by its own maximum'};
 
 export function scaleOf(name: ScaleName): { (value: number, rowMax: number): number; ticks: number[] } {
-  const linear = scaleLinear().domain([0, 1]).clamp(true), root = scaleSqrt().domain([0, 1]).clamp(true);
-  const log = scaleLog().domain([1e-4, 1]).clamp(true);
   const scale = (value: number, rowMax: number) => {
-    if (name === 'sqrt') return root(value);
-    if (name === 'log') return value <= 0 ? 0 : log(value);
-    if (name === 'row') return rowMax > 0 ? linear(value / rowMax) : 0;
-    return linear(value);
+    if (name === 'sqrt') return Math.sqrt(clamp01(value));
+    if (name === 'log') return value <= 0 ? 0 : clamp01(1 + Math.log10(value) / 4);
+    if (name === 'row') return rowMax > 0 ? clamp01(value / rowMax) : 0;
+    return clamp01(value);
   };
   return Object.assign(scale, {ticks: name === 'log' ? [1e-4, 1e-3, 1e-2, 0.1, 1] : [0, 0.25, 0.5, 0.75, 1]});
 }

@@ -8,12 +8,18 @@ export interface Surface {
   hatch(x: number, y: number, w: number, h: number, kind: 'masked' | 'missing'): void;
   curve(x0: number, y0: number, x1: number, y1: number, stroke: string, width: number, opacity: number): void;
   text(x: number, y: number, text: string, style?: TextStyle): void;
+  line(points: Place[], stroke: string, width: number, dash?: number[]): void;
+  area(points: Place[], fill: string, opacity: number): void;
+  dot(x: number, y: number, radius: number, fill: string): void;
 }
-export interface Theme { ground: string; ink: string; soft: string; line: string; accent: string; hatch: string }
+export type Place = readonly [number, number];
+export interface Theme { ground: string; ink: string; soft: string; line: string; accent: string; hatch: string; series: string[] }
+
+const kSeries = [1, 2, 3, 4, 5, 6, 7, 8];
 
 export function themeOf(element: Element): Theme {
   const style = getComputedStyle(element), read = (name: string) => style.getPropertyValue(name).trim();
-  return {ground: read('--ground'), ink: read('--ink'), soft: read('--soft'), line: read('--line'), accent: read('--accent'), hatch: read('--hatch')};
+  return {ground: read('--ground'), ink: read('--ink'), soft: read('--soft'), line: read('--line'), accent: read('--accent'), hatch: read('--hatch'), series: kSeries.map((i) => read(`--series-${i}`))};
 }
 const kFont = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
 
@@ -56,6 +62,16 @@ export class CanvasSurface implements Surface {
     c.fillText(text, 0, 0);
     c.restore();
   }
+  private path(points: Place[]) { this.c.beginPath(); points.forEach(([x, y], i) => (i ? this.c.lineTo(x, y) : this.c.moveTo(x, y))); }
+  line(points: Place[], stroke: string, width: number, dash: number[] = []) {
+    const c = this.c;
+    c.save(); c.strokeStyle = stroke; c.lineWidth = width; c.lineJoin = 'round'; c.setLineDash(dash); this.path(points); c.stroke(); c.restore();
+  }
+  area(points: Place[], fill: string, opacity: number) {
+    const c = this.c;
+    c.save(); c.globalAlpha = opacity; c.fillStyle = fill; this.path(points); c.fill(); c.restore();
+  }
+  dot(x: number, y: number, radius: number, fill: string) { this.c.fillStyle = fill; this.c.beginPath(); this.c.arc(x, y, radius, 0, 2 * Math.PI); this.c.fill(); }
 }
 
 export const escaped = (text: string) =>
@@ -81,6 +97,12 @@ export class SvgSurface implements Surface {
     this.put(`<text x="${this.n(x)}" y="${this.n(y)}" dominant-baseline="central" text-anchor="${style.align ?? 'start'}" font-size="${style.size ?? 12}"${
       style.bold ? ' font-weight="600"' : ''} fill="${escaped(style.fill ?? this.theme.ink)}"${turn}>${escaped(text)}</text>`);
   }
+  private places(points: Place[]) { return points.map(([x, y]) => `${this.n(x)},${this.n(y)}`).join(' '); }
+  line(points: Place[], stroke: string, width: number, dash: number[] = []) {
+    this.put(`<polyline points="${this.places(points)}" fill="none" stroke="${escaped(stroke)}" stroke-width="${width}"${dash.length ? ` stroke-dasharray="${dash.join(' ')}"` : ''}/>`);
+  }
+  area(points: Place[], fill: string, opacity: number) { this.put(`<polygon points="${this.places(points)}" fill="${escaped(fill)}" fill-opacity="${opacity}"/>`); }
+  dot(x: number, y: number, radius: number, fill: string) { this.put(`<circle cx="${this.n(x)}" cy="${this.n(y)}" r="${radius}" fill="${escaped(fill)}"/>`); }
   file(): string {
     const {ground, hatch} = this.theme;
     return `<svg xmlns="http://www.w3.org/2000/svg" width="${this.n(this.width)}" height="${this.n(this.height)}" viewBox="0 0 ${this.n(this.width)} ${this.n(this.height)}" font-family="${escaped(kFont)}">

@@ -7,6 +7,9 @@ import {join} from 'node:path';
 import test from 'node:test';
 import {headStats, kLeftOut, kMasked, kNotCaptured, keysOf, number, queriesOf, rankOf, rowsOf, scaleOf, seenBy, sees, walk, withoutColumns} from '../src/numbers';
 import {fromLink, kDefaults, panelOf, row, strongest, toLink} from '../src/panel';
+import {axesOf, placesOf, readReport, runs, withoutPlace} from '../src/plot/report';
+import {csvOf} from '../src/plot/plot';
+import {axisOf, stepOf, tickText, valueText} from '../src/scale';
 import {escaped} from '../src/surface';
 import {crc32, decode, fromBase64, fromHalf, readTraces, Trace} from '../src/trace';
 import {unlike} from '../src/views/compare';
@@ -189,4 +192,39 @@ test('unlike texts are not subtracted', () => {
   const of = (trace) => panelOf(trace, trace.raw.attn[0], 0, {merge: false, special: 'show'});
   assert.equal(unlike(of(a), of(a)), undefined);
   assert.match(unlike(of(a), of(b)), /^there are 6 rows here and 14 there$/);
+});
+
+test('axes hold all values between round numbers', () => {
+  for (const [low, high] of [[0, 1], [0.3, 0.71], [-5, 12], [99, 101], [1e-9, 3e-9], [-2e6, -1e6]])
+    for (const most of [3, 6, 10]) {
+      const axis = axisOf('linear', [high, low], most), steps = axis.ticks.slice(1).map((x, i) => x - axis.ticks[i]);
+      assert.ok(axis.low <= low && axis.high >= high && axis.ticks.length <= most + 2, `${low} ${high} ${axis.ticks}`);
+      for (const step of steps) near(step / steps[0], 1, 1e-6, 'even');
+      near(axis.at(axis.ticks[0]), 0, 1e-9, 'first');
+      near(axis.at(axis.ticks[axis.ticks.length - 1]), 1, 1e-9, 'last');
+    }
+  assert.deepEqual(axisOf('linear', [0.3, 0.71], 5).ticks, [0.3, 0.4, 0.5, 0.6, 0.7, 0.8]);
+  assert.deepEqual(axisOf('log', [3, 400], 9).ticks, [2, 5, 10, 20, 50, 100, 200, 500]);
+  assert.deepEqual(axisOf('log', [1, 1e6], 4).ticks, [1, 100, 1e4, 1e6]);
+  near(axisOf('log', [1, 100], 4).at(10), 0.5, 1e-12, 'log');
+  assert.deepEqual(axisOf('log', [-1, 0, 5], 9).low > 0, true);
+  for (const empty of [[], [NaN]]) assert.deepEqual(axisOf('linear', empty, 5).ticks, [0, 0.2, 0.4, 0.6, 0.8, 1]);
+  for (const same of [[0], [7], [-3]]) assert.ok(axisOf('linear', same, 5).high > axisOf('linear', same, 5).low);
+  assert.equal(stepOf(10, 5), 2);
+  assert.deepEqual([1500, 20000, 2e6, 0.00025, 0, 0.1].map(tickText), ['1500', '20k', '2M', '2.5e-4', '0', '0.1']);
+  assert.deepEqual([1 / 3, 1e-7, null, 12].map(valueText), ['0.3333', '1e-7', '–', '12']);
+});
+
+test('plots: gaps where nothing was measured, and what has no place', () => {
+  const series = [{name: 'a', points: [[1, 5], [2, null], [3, 7], [4, -1]]}, {name: 'b,"', points: [[2, 1, 0.5, 2]]}];
+  const plot = {title: 't', marks: 'lines', x: {label: 'x'}, y: {label: 'y', scale: 'log'}, series};
+  const {x, y} = axesOf(plot, series, [5, 5]);
+  assert.deepEqual(runs(series[0].points, x, y).map((run) => run.map((p) => p[0])), [[1], [3]]);
+  assert.ok(y.low <= 0.5 && y.high >= 7, 'ranges belong to the axis');
+  assert.equal(withoutPlace(plot, series), 1);
+  assert.deepEqual(placesOf(series), [1, 2, 3, 4]);
+  assert.equal(axesOf({...plot, y: {label: ''}, marks: 'bars'}, [series[1]], [5, 5]).y.low, 0, 'bars begin at 0');
+  assert.equal(csvOf(plot).split('\n')[5], '"b,""",2,1,0.5,2');
+  assert.throws(() => readReport('{"format":"heed-report","version":"2.0"}'), /version is '2.0', expected 1.x/);
+  assert.throws(() => readReport('{}'), /format is 'undefined', expected 'heed-report'/);
 });
