@@ -56,6 +56,7 @@ struct Command {
   }
 
   lab::Report run_one(const lab::Experiment& experiment, const std::string& folder) const {
+    if (!folder.empty()) lab::make_folder(folder);
     print("{}: {}\n{}\n\n", experiment.name, experiment.claim, experiment.method);
     flush_output();
     Parallel parallel(threads);

@@ -44,12 +44,6 @@ Json to_json(const Plot& plot) {
 
 Json to_json(const Table& table) { return {{"title", table.title}, {"columns", table.columns}, {"rows", table.rows}}; }
 
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(folder + ": cannot create the folder: " + error.message());
-}
-
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -179,6 +173,12 @@ page::Report to_page(const Report& report) {
     if (plot.note.empty()) plot.note = report.options.quick ? "One seed." : "Mean, lowest and highest of three seeds.";
   }
   return page;
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(folder + ": cannot create the folder: " + error.message());
 }
 
 void save(const Report& report, const std::string& folder) {

@@ -29,6 +29,8 @@ std::string command(const Report&);   // that runs it again: "heed lab scale --s
 std::string settings(const Report&);  // what else it depended on: time, threads, machine, date
 page::Report to_page(const Report&);
 
+// Where results will be saved: better known before a long run than after it. Throws Error.
+void make_folder(const std::string& folder);
 // FOLDER/result.json and FOLDER/index.html. The folder is made if need be; throws Error.
 void save(const Report&, const std::string& folder);
 // FOLDER/index.html, which leads to the pages that were saved in FOLDER/NAME each.
