@@ -235,9 +235,11 @@ uint32_t largest_bits(F d, const float* x, int64_t inputs) {
   const hn::RebindToUnsigned<F> du;
   const auto magnitude = hn::Set(du, 0x7FFFFFFFu);
   auto most = hn::Zero(du);
-  for (int64_t i = 0; i < inputs; i += kLanes) {
-    most = hn::Max(most, hn::And(hn::BitCast(du, load_part(d, x + i, inputs - i)), magnitude));
+  int64_t i = 0;
+  for (; i + kLanes <= inputs; i += kLanes) {
+    most = hn::Max(most, hn::And(hn::BitCast(du, hn::LoadU(d, x + i)), magnitude));
   }
+  if (i < inputs) most = hn::Max(most, hn::And(hn::BitCast(du, load_part(d, x + i, inputs - i)), magnitude));
   return hn::GetLane(hn::MaxOfLanes(du, most));
 }
 
@@ -270,17 +272,15 @@ float quantise(const float* x, int64_t inputs, Int8Form form, std::byte* to) {
   const bool finite = bits < 0x7F800000u, zero = !finite || most < 0x1p-100f;
   const V factor = hn::Set(d, zero ? 0.0f : 127.0f / most);
   const int64_t width = form == Int8Form::bytes ? 1 : 2, padded = Weight::padded_inputs(inputs);
-  for (int64_t i = 0; i < inputs; i += kLanes) {
-    V value = hn::Mul(load_part(d, x + i, inputs - i), factor);
-    if (zero) value = hn::Zero(d);  // not NaN times 0
-    const VI q = hn::NearestInt(value);
-    if (i + kLanes <= padded) {
-      store_quantised(I(), q, form, to + i * width);
-    } else {
-      HWY_ALIGN std::byte whole[kLanes * sizeof(int16_t)];
-      store_quantised(I(), q, form, whole);
-      std::memcpy(to + i * width, whole, static_cast<size_t>((padded - i) * width));
-    }
+  const auto rounded = [&](V value) HEED_INLINED {
+    return hn::NearestInt(zero ? hn::Zero(d) : hn::Mul(value, factor));  // not NaN times 0
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= inputs; i += kLanes) store_quantised(I(), rounded(hn::LoadU(d, x + i)), form, to + i * width);
+  if (i < padded) {
+    HWY_ALIGN std::byte whole[kLanes * sizeof(int16_t)];
+    store_quantised(I(), rounded(load_part(d, x + i, inputs - i)), form, whole);
+    std::memcpy(to + i * width, whole, static_cast<size_t>((padded - i) * width));
   }
   if (form == Int8Form::words) swap_middle(to, padded);
   return !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : most / 127.0f;
