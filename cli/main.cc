@@ -17,6 +17,7 @@
 
 #include "cli/bench.h"
 #include "cli/completion.h"
+#include "cli/convert.h"
 #include "cli/corpus.h"
 #include "cli/embed.h"
 #include "cli/evaluate.h"
@@ -151,6 +152,7 @@ int run(int argc, char** argv) {
   add_score(heed, action);
   add_embed(heed, action);
   add_shortlist(heed, action);
+  add_convert(heed, action);
   add_info(heed, action);
   add_bench(heed, action);
   add_lab(heed, action);

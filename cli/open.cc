@@ -39,6 +39,20 @@ DType dtype_of(NumberFormat format) {
   return format == NumberFormat::bf16 ? DType::bf16 : format == NumberFormat::f16 ? DType::f16 : DType::f32;
 }
 
+DType dtype_of(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::bf16:
+      return DType::bf16;
+    case WeightFormat::f16:
+      return DType::f16;
+    case WeightFormat::int8:
+      return DType::i8;
+    case WeightFormat::f32:
+      break;
+  }
+  return DType::f32;
+}
+
 decode::Engine open_engine(const std::string& folder, int threads, const StorageOptions& storage) {
   return opened(folder, {.weights = dtype_of(storage.weights), .threads = threads});
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What numbers are stored as (DType), and those of 16 bits, for storage only: BFloat16 (the upper half of an f32) and
-// Float16 (IEEE binary16). Arithmetic is done in f32; going there is exact, coming back rounds to the nearest, ties to
-// even, once, from f32 and from f64. Not here: arrays of them (tensor/convert.h).
+// What numbers are stored as (DType; i8 in weights alone, with scales: kernels/weight.h), and those of 16 bits, for
+// storage only: BFloat16 (the upper half of an f32) and Float16 (IEEE binary16). Arithmetic is done in f32; going there
+// is exact, coming back rounds to the nearest, ties to even, once, from f32 and from f64. Not here: arrays of them
+// (tensor/convert.h).
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -10,10 +11,10 @@
 
 namespace heed {
 
-enum class DType : uint8_t { f32, bf16, f16, f64, i32 };
+enum class DType : uint8_t { f32, bf16, f16, f64, i32, i8 };
 
 constexpr const char* name_of(DType dtype) {
-  constexpr const char* kNames[] = {"f32", "bf16", "f16", "f64", "i32"};
+  constexpr const char* kNames[] = {"f32", "bf16", "f16", "f64", "i32", "int8"};
   return kNames[static_cast<size_t>(dtype)];
 }
 
@@ -85,6 +86,8 @@ template <>
 inline constexpr DType kDType<double> = DType::f64;
 template <>
 inline constexpr DType kDType<int32_t> = DType::i32;
+template <>
+inline constexpr DType kDType<int8_t> = DType::i8;
 template <>
 inline constexpr DType kDType<BFloat16> = DType::bf16;
 template <>

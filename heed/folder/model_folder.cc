@@ -26,6 +26,23 @@ bool is_there(const std::string& path) {
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
 }
 
+// What the matrices of linear layers are in.
+enum class Weights : uint8_t { f32, int8 };
+constexpr auto enum_names(Weights) {
+  return std::to_array<EnumName<Weights>>({{"f32", Weights::f32}, {"int8", Weights::int8}});
+}
+
+// config.json. Of a model in f32 it has the options of the model alone.
+struct Config {
+  models::ModelOptions model{};
+  Weights weights{Weights::f32};
+
+  static void describe(Config& o, auto&& field) {
+    models::ModelOptions::describe(o.model, field);
+    field("weights", o.weights, "what the matrices of linear layers are in");
+  }
+};
+
 std::vector<models::ParameterShape> shapes_of(const models::ModelOptions& options, const Layout& layout) {
   try {
     return models::parameter_shapes(options);
@@ -38,18 +55,18 @@ std::vector<models::ParameterShape> shapes_of(const models::ModelOptions& option
 
 std::string Layout::file(const char* name) const { return (fs::path(folder_) / name).string(); }
 
-models::ModelOptions open_model_options(const std::string& folder) {
+namespace {
+
+Config read_config(const std::string& folder) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
     throw Error("model folder '" + folder + "' is not there, expected one with config.json and model.safetensors");
   }
-  models::ModelOptions options;
+  Config config;
   check_regular(Layout(folder).config());
-  io::read_config(Layout(folder).config(), options);
-  return options;
+  io::read_config(Layout(folder).config(), config);
+  return config;
 }
-
-namespace {
 
 // What the options say is compared with the file before memory is taken for it.
 void check_shapes(const models::ModelOptions& options, const models::ParameterFile& file, const Layout& layout) {
@@ -58,7 +75,7 @@ void check_shapes(const models::ModelOptions& options, const models::ParameterFi
 
 std::unique_ptr<models::Model> loaded(const std::string& folder, const ParameterStoreOptions& store) {
   const Layout layout(folder);
-  const models::ModelOptions options = open_model_options(folder);
+  const models::ModelOptions options = store.gradients ? checked_model_options(folder) : open_model_options(folder);
   const models::ParameterFile file(layout.parameters());
   check_shapes(options, file, layout);
   try {
@@ -72,9 +89,14 @@ std::unique_ptr<models::Model> loaded(const std::string& folder, const Parameter
 
 }  // namespace
 
+models::ModelOptions open_model_options(const std::string& folder) { return read_config(folder).model; }
+
 models::ModelOptions checked_model_options(const std::string& folder) {
-  models::ModelOptions options = open_model_options(folder);
   const Layout layout(folder);
+  const auto [options, weights] = read_config(folder);
+  if (weights == Weights::int8) {
+    throw Error(layout.config() + ": weights are int8, for inference alone; expected f32 to train");
+  }
   check_shapes(options, models::ParameterFile(layout.parameters()), layout);
   return options;
 }
@@ -97,7 +119,8 @@ data::TextModel open(const std::string& folder, const OpenOptions& options) {
   std::unique_ptr<models::Model> model = loaded(folder, {.dtype = options.dtype, .gradients = false, .flat = !pack});
   if (pack) {
     Parallel parallel(options.threads);
-    model->pack(options.weights, parallel);
+    const bool int8 = options.weights == DType::f32 && read_config(folder).weights == Weights::int8;
+    model->pack(int8 ? DType::i8 : options.weights, parallel);
   }
   data::Tokenizers tokenizers = open_tokenizers(folder, model->task());
   return data::TextModel(std::move(model), std::move(tokenizers), folder);
@@ -115,6 +138,24 @@ void save(const std::string& folder, const models::Model& model, const data::Tok
   if (tokenizers.source) save_tokenizers(folder, tokenizers, model.task());
   models::save_parameters(model.parameters(), Layout(folder).parameters());
   io::write_config(Layout(folder).config(), model.options());
+}
+
+void save_int8(const std::string& from, const std::string& to) {
+  const std::unique_ptr<models::Model> model = open_model(from);
+  const data::Tokenizers tokenizers = open_tokenizers(from, model->task());
+  create(to);
+  std::error_code ignored;
+  if (fs::equivalent(from, to, ignored)) throw Error("folder '" + to + "' is the model's own, expected another one");
+  if (tokenizers.source) save_tokenizers(to, tokenizers, model->task());
+  const Layout source(from), target(to);
+  models::save_parameters(model->parameters(), target.parameters(), model->matrices());
+  io::write_config(target.config(), Config{.model = model->options(), .weights = Weights::int8});
+  for (const auto& [file, copy] :
+       {std::pair(source.shortlist(), target.shortlist()), std::pair(source.card(), target.card())}) {
+    if (!is_there(file)) continue;
+    check_regular(file);
+    write_file_atomically(copy, MappedFile(file).bytes());
+  }
 }
 
 void save_tokenizers(const std::string& folder, const data::Tokenizers& tokenizers, models::Task task) {

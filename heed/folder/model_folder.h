@@ -3,7 +3,7 @@
 // The model folder: what belongs to it, under which names, and by which rules it is opened and saved. Nothing else in
 // heed knows its file names.
 //
-//   config.json, model.safetensors   the model
+//   config.json, model.safetensors   the model; for inference alone where config.json says "weights": "int8"
 //   tokenizer                        how text becomes tokens; of the source, where the target has one of its own
 //   target_tokenizer                 of the target, where it has
 //   tags                             of a tagger: its tags
@@ -51,10 +51,11 @@ class HEED_API Layout {
 };
 
 struct OpenOptions {
-  DType dtype{DType::f32};    // to compute in: f32 or f64
-  DType weights{DType::f32};  // that the matrices of linear layers are stored in: f32, bf16 or f16
-  int threads{1};             // to prepare them with
-  bool pack{true};            // false: slower, but what runs can be differentiated by what comes in (analysis)
+  DType dtype{DType::f32};  // to compute in: f32 or f64
+  // That the matrices of linear layers are stored in: bf16, f16, i8; or f32: as the folder has them, f32 or i8.
+  DType weights{DType::f32};
+  int threads{1};   // to prepare them with
+  bool pack{true};  // false: slower, but what runs can be differentiated by what comes in (analysis)
 };
 
 // A model to be used, with its tokenizers, where the folder has them: no gradients of parameters, and weights
@@ -63,7 +64,8 @@ struct OpenOptions {
 HEED_API data::TextModel open(const std::string& folder, const OpenOptions& = {});
 // What config.json says.
 HEED_API models::ModelOptions open_model_options(const std::string& folder);
-// The same after it was compared with the shapes in model.safetensors: to be asked before memory is taken for a model.
+// The same of a model to train, after it was compared with the shapes in model.safetensors: to be asked before memory
+// is taken for it. Throws Error where the weights are in int8, too.
 HEED_API models::ModelOptions checked_model_options(const std::string& folder);
 // The model alone. With gradients it can be trained on.
 HEED_API std::unique_ptr<models::Model> open_model(const std::string& folder, DType = DType::f32,
@@ -72,6 +74,9 @@ HEED_API data::Tokenizers open_tokenizers(const std::string& folder, models::Tas
 
 // The folder is made if it is missing; other files in it are left alone.
 HEED_API void save(const std::string& folder, const models::Model&, const data::Tokenizers& = {});
+// The folder `from` with the matrices of linear layers in int8, as OpenOptions{.weights = DType::i8} rounds them: what
+// opens it gets the same model. Tokenizers, shortlist and card come along. Throws Error where `to` is `from`.
+HEED_API void save_int8(const std::string& from, const std::string& to);
 HEED_API void save_tokenizers(const std::string& folder, const data::Tokenizers&, models::Task);
 HEED_API void save_card(const std::string& folder, const std::string& markdown);
 

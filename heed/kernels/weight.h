@@ -2,7 +2,13 @@
 #pragma once
 // Weight: a matrix W [O,I] as a product x W^T reads it, in f32, bf16 or f16: as it is stored, or packed once into
 // panels of 16 outputs, contiguous in the order in which they are read. It borrows either; PackedWeight owns its
-// panels. Not here: gradients. A matrix that is being trained is a View, and is packed again when it has changed.
+// panels.
+//
+// In int8 it is packed only: W[o,i] is q[o,i] scale[o] with an integer |q| <= 127 and a scale for each output, the
+// largest |W[o,i]| / 127, rounded up to 16 significant bits. Every q scale is a number of f32 then, exactly, so that
+// what was rounded once, and is packed again, stays as it is. An output of numbers below 2^-100 counts as zero, one
+// with NaN or infinity has the scale NaN. products: product_int8.h.
+// Not here: gradients. A matrix that is being trained is a View, and is packed again when it has changed.
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +31,12 @@ class Weight {
     constexpr int64_t kHalf = kPanel / 2;
     return dtype == DType::bf16 ? j % kHalf * 2 + j / kHalf : j;
   }
+
+  // In int8, four inputs of an output stand side by side: a panel is [padded I / 4][16][4], zero from I on.
+  static constexpr int64_t kInner = 4;
+  static constexpr int64_t padded_inputs(int64_t inputs) { return (inputs + kInner - 1) / kInner * kInner; }
+  // Sums of that many products of 8 bits fit into 32 bits.
+  static constexpr int64_t kMostInt8Inputs = 1 << 17;
 
   Weight() = default;
   // w [O,I], of which one stride is 1: a matrix stored as [I,O] is View(data, {I, O}).transposed(0, 1).
@@ -61,8 +73,15 @@ class Weight {
   template <class T>
   const T* panel(int64_t p) const {
     assert(dtype_ == kDType<T> && packed_);
-    return static_cast<const T*>(data_) + p * kPanel * shape_[1];
+    return static_cast<const T*>(data_) + p * kPanel * padded_inputs();
   }
+  int64_t panels() const { return (outputs() + kPanel - 1) / kPanel; }
+  // What a panel has room for.
+  int64_t padded_inputs() const { return dtype_ == DType::i8 ? padded_inputs(shape_[1]) : shape_[1]; }
+  // Of one in int8, after its panels, for all their outputs: the scales; and -128 times the sum of an output's q, which
+  // products with q + 128 start from.
+  const float* scales() const { return reinterpret_cast<const float*>(panel<int8_t>(panels())); }
+  const int32_t* starts() const { return reinterpret_cast<const int32_t*>(scales() + panels() * kPanel); }
 
  private:
   template <class T>
@@ -79,9 +98,12 @@ HEED_API size_t packed_weight_bytes(int64_t outputs, int64_t inputs, DType dtype
 // not packed; elements are rounded to the nearest of the dtype. The result borrows `to`, not `from`.
 HEED_API Weight pack_weight(const Weight& from, DType dtype, std::byte* to, Parallel&) noexcept;
 
-// Rows of packed panels, as they were rounded: row i of `to` [n,I] is that of outputs[i].
+// Rows of packed panels, as they were rounded (in int8: q times its scale): row i of `to` [n,I] is that of outputs[i].
 HEED_API void unpack_outputs(const Weight& packed, std::span<const int32_t> outputs, const View<float, 2>& to,
                              Parallel&) noexcept;
+
+// The same in int8, as the integers; scales are Weight's.
+HEED_API void unpack_int8(const Weight& packed, const View<int8_t, 2>& to) noexcept;
 
 // Panels that own their memory.
 class PackedWeight {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heed/models/model.h"
 
+#include <numeric>
+
 #include "heed/base/allocator.h"
 #include "heed/base/error.h"
 
@@ -24,6 +26,8 @@ class ModelOf : public Model {
       if (layer.packed && !parameters_->values() && std::is_same_v<Net, Transformer>) {
         parameters_->release(layer.weight);
         release_cached_memory();
+      } else if (layer.packed && weights == DType::i8) {
+        round_to(layer, parallel);
       }
     });
     visit_layers<nn::Embedding>(net_, [&](nn::Embedding& table) { table.pack(weights, parallel); });
@@ -31,6 +35,17 @@ class ModelOf : public Model {
   Task task() const override { return task_of(options_); }
   int64_t vocabulary() const override { return own().vocabulary; }
   int64_t max_length() const override { return own().max_length; }
+  std::vector<std::string> matrices() const override {
+    std::vector<std::string> names;
+    visit_layers<nn::Linear>(const_cast<Net&>(net_), [&](nn::Linear& layer) {  // visit() is one for reading and writing
+      for (const ParameterStore::Entry& entry : parameters_->entries()) {
+        if (entry.value && layer.weight.value && entry.value.raw() == layer.weight.value.raw()) {
+          names.push_back(entry.name);
+        }
+      }
+    });
+    return names;
+  }
 
  protected:
   const Options& own() const { return net_.options(); }
@@ -39,6 +54,14 @@ class ModelOf : public Model {
   }
 
   Net net_;
+
+ private:
+  // The weight becomes what its packing has rounded it to.
+  static void round_to(nn::Linear& layer, Parallel& parallel) {
+    std::vector<int32_t> all(static_cast<size_t>(layer.weight.value.shape(0)));
+    std::iota(all.begin(), all.end(), 0);
+    kernels::unpack_outputs(*layer.packed, all, layer.weight.value.view<float, 2>(), parallel);
+  }
 };
 
 class TransformerModel final : public ModelOf<Transformer, TransformerOptions> {

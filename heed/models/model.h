@@ -25,7 +25,8 @@ class HEED_API Model : public Stepwise {
   const ParameterStore& parameters() const { return *parameters_; }
 
   // For inference alone: the matrices of linear layers are put once into the order in which products read them, in
-  // f32, bf16 or f16, and their own memory is given back where the store is not flat. Gradients, and saving, are then
+  // f32, bf16, f16 or int8, and their own memory is given back where the store is not flat. In int8, what reads a
+  // matrix as it is (a recurrence) then reads it as it was rounded. Gradients, and saving, are then
   // no more. A model in f64 stays as it is. Not while another thread uses it.
   virtual void pack(DType weights, Parallel&) = 0;
 
@@ -47,6 +48,8 @@ class HEED_API Model : public Stepwise {
   virtual int64_t vocabulary() const = 0;                             // of the target, or of the only text
   virtual int64_t source_vocabulary() const { return vocabulary(); }  // the same where it is shared
   virtual int64_t outputs() const { return vocabulary(); }            // width of the logits; 0: it has none
+  // The parameters that are matrices of linear layers: what pack() stores in another way. Not tables of embeddings.
+  virtual std::vector<std::string> matrices() const = 0;
 
  protected:
   ModelOptions options_;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -18,6 +19,7 @@
 #include "heed/base/error.h"
 #include "heed/io/quote.h"
 #include "heed/io/tensor.h"
+#include "heed/kernels/weight.h"
 
 namespace heed::models {
 namespace {
@@ -39,11 +41,33 @@ bool is_number_type(io::ElementType type) {
   return type == f16 || type == bf16 || type == f32 || type == f64;
 }
 
+constexpr std::string_view kScale = ".scale";
+
+// The scales of a matrix in I8; null where the tensor is none.
+const io::TensorEntry* scales_of(const io::SafetensorsFile& file, const io::TensorEntry& matrix) {
+  if (matrix.type != io::ElementType::i8 || matrix.shape.size() != 2) return nullptr;
+  const std::string name = matrix.name + std::string(kScale);
+  for (const io::TensorEntry& tensor : file.tensors()) {
+    const bool fits = tensor.type == io::ElementType::f32 && tensor.shape == io::Shape{matrix.shape[0]};
+    if (fits && tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+bool is_scales(const io::SafetensorsFile& file, const std::string& name) {
+  if (!name.ends_with(kScale)) return false;
+  const std::string_view matrix(name.data(), name.size() - kScale.size());
+  return std::any_of(file.tensors().begin(), file.tensors().end(), [&](const io::TensorEntry& tensor) {
+    return tensor.name == matrix && scales_of(file, tensor) != nullptr;
+  });
+}
+
 // A parameter, by its number, and the tensor of the file that it is loaded from.
 struct Assignment {
   size_t parameter;
   const io::TensorEntry* tensor;
   bool transposed;
+  const io::TensorEntry* scales;  // of a matrix in I8
 };
 
 io::Shape extents_of(const Shape& shape) {
@@ -59,13 +83,15 @@ void check_fits(const std::string& path, const Assignment& a, const ParameterSha
   if (a.transposed && right_rank) std::swap(expected[0], expected[1]);
   io::Shape came = a.tensor->shape;
   while (came.size() > expected.size() && came.front() == 1) came.erase(came.begin());
-  const bool right_type = is_number_type(a.tensor->type);
+  const bool right_type = is_number_type(a.tensor->type) || (a.scales && !a.transposed);
   if (right_type && right_rank && came == expected) return;
   const std::string& name = parameter.name;
   throw Error(path + ": tensor " + io::quote(a.tensor->name) + (a.tensor->name == name ? "" : " for '" + name + "'") +
               " is " + io::name_of(a.tensor->type) + " " + io::to_string(a.tensor->shape) + ", expected " +
-              (right_type ? "" : "F16, BF16, F32 or F64 ") + io::to_string(expected) +
-              (options.expected_by.empty() ? "" : " by " + options.expected_by) +
+              (right_type                              ? ""
+               : a.tensor->type == io::ElementType::i8 ? "F16, BF16, F32 or F64, or scales in F32 for its rows, "
+                                                       : "F16, BF16, F32 or F64 ") +
+              io::to_string(expected) + (options.expected_by.empty() ? "" : " by " + options.expected_by) +
               (!a.transposed ? ""
                : right_rank  ? " to be transposed"
                              : " and no transposition, which is for matrices"));
@@ -99,7 +125,7 @@ std::vector<Assignment> assign(const std::string& path, const io::SafetensorsFil
     if (name.empty()) continue;
     const auto number = number_of.find(name);
     if (number == number_of.end()) {
-      if (!options.ignore_extra) extra.push_back(tensor.name);
+      if (!options.ignore_extra && !is_scales(file, tensor.name)) extra.push_back(tensor.name);
       continue;
     }
     const io::TensorEntry*& taken = tensor_of[number->second];
@@ -115,7 +141,7 @@ std::vector<Assignment> assign(const std::string& path, const io::SafetensorsFil
     if (!tensor) {
       missing.push_back(parameters[i].name);
     } else {
-      all.push_back({i, tensor, options.transpose && options.transpose(tensor->name)});
+      all.push_back({i, tensor, options.transpose && options.transpose(tensor->name), scales_of(file, *tensor)});
     }
   }
   const std::string wrong = unmatched(missing, extra, options);
@@ -175,7 +201,31 @@ void copy_finite(const std::string& path, const io::TensorEntry& tensor, const s
   }
 }
 
+// q times the scale of its row: exact where heed has written them.
+template <class T>
+void fill_int8(const std::string& path, const Assignment& a, const Tensor& to) {
+  const std::vector<float> scales = io::convert<float>(a.scales->type, a.scales->bytes);
+  check_finite(path, *a.scales, scales.data(), 0, scales.size());
+  const int64_t rows = to.shape(0), columns = to.shape(1);
+  const auto* const q = reinterpret_cast<const int8_t*>(a.tensor->bytes.data());
+  for (int64_t r = 0; r < rows; ++r) {
+    const float scale = scales[static_cast<size_t>(r)];
+    for (int64_t i = r * columns; i < (r + 1) * columns; ++i) {
+      if (q[i] < -127) {
+        throw Error(path + ": tensor " + io::quote(a.tensor->name) + " holds -128 at [" + std::to_string(r) + ", " +
+                    std::to_string(i - r * columns) + "], expected -127 to 127");
+      }
+      to.data<T>()[i] = static_cast<T>(q[i]) * static_cast<T>(scale);
+    }
+    check_finite(path, *a.tensor, to.data<T>() + r * columns, static_cast<size_t>(r * columns),
+                 static_cast<size_t>(columns));
+  }
+}
+
 void fill(const std::string& path, const Assignment& a, const Tensor& to) {
+  if (a.scales) {
+    return with_float("load_parameters", to.dtype(), [&](auto tag) { fill_int8<decltype(tag)>(path, a, to); });
+  }
   with_float("load_parameters", to.dtype(), [&](auto tag) {
     using T = decltype(tag);
     if (!a.transposed && a.tensor->type == io::kElementType<T>) {
@@ -247,13 +297,40 @@ void load_parameters(const ParameterSource& source, const ParameterStore& parame
   for (const auto& [entry, values] : all) entry->value.copy_from(values.converted(entry->value.dtype()));
 }
 
-void save_parameters(const ParameterStore& parameters, const std::string& path) {
+namespace {
+
+// A matrix in int8 and the scales of its rows.
+struct Int8Matrix {
+  std::vector<int8_t> q;
+  std::vector<float> scales;
+
+  explicit Int8Matrix(const Tensor& value) : q(static_cast<size_t>(value.size())) {
+    Parallel one(1);
+    const kernels::PackedWeight packed(value.view<const float, 2>(), DType::i8, one);
+    kernels::unpack_int8(packed, {q.data(), {value.shape(0), value.shape(1)}});
+    scales.assign(packed.weight().scales(), packed.weight().scales() + value.shape(0));
+  }
+};
+
+}  // namespace
+
+void save_parameters(const ParameterStore& parameters, const std::string& path, const std::vector<std::string>& int8) {
   if (parameters.has_released()) {
     throw Error("save_parameters: a model that was packed for inference came, expected one with all its parameters");
   }
   std::vector<io::TensorEntry> entries;
+  std::vector<std::unique_ptr<const Int8Matrix>> rounded;
   for (const Entry& entry : parameters.entries()) {
     entries.push_back(io::entry_of(entry.name, entry.value));
+    if (std::find(int8.begin(), int8.end(), entry.name) == int8.end()) continue;
+    if (entry.value.dtype() != DType::f32 || entry.value.shape(1) > kernels::Weight::kMostInt8Inputs) continue;
+    const Int8Matrix& matrix = *rounded.emplace_back(std::make_unique<const Int8Matrix>(entry.value));
+    io::TensorEntry& tensor = entries.back();
+    tensor.type = io::ElementType::i8, tensor.bytes = std::as_bytes(std::span(matrix.q));
+    entries.push_back({entry.name + std::string(kScale),
+                       io::ElementType::f32,
+                       {entry.value.shape(0)},
+                       std::as_bytes(std::span(matrix.scales))});
   }
   io::write_safetensors(path, std::move(entries), {{"format", "heed"}});
 }

@@ -7,8 +7,9 @@
 //                    .ignore_extra = true});
 //
 // Tensors in F16, BF16, F32 and F64 are converted to the dtype of the parameters. Names, types and shapes are checked
-// before anything is overwritten; that the numbers are finite, as they are read. Not here: which options a foreign
-// model needs (docs/weights.md).
+// before anything is overwritten; that the numbers are finite, as they are read. A matrix may be in I8, each row times
+// a number of the tensor '<name>.scale', F32 [rows] (kernels/weight.h). Not here: which options a foreign model needs
+// (docs/weights.md).
 #include <functional>
 #include <string>
 #include <utility>
@@ -67,7 +68,8 @@ HEED_API void load_parameters(const std::string& path, const ParameterStore&, co
 using ParameterSource = std::function<Tensor(const std::string& parameter)>;
 HEED_API void load_parameters(const ParameterSource& source, const ParameterStore&);
 
-// Written to a temporary name and renamed.
-HEED_API void save_parameters(const ParameterStore&, const std::string& path);
+// Written to a temporary name and renamed. The matrices of these names are rounded to int8, each row with its scale.
+HEED_API void save_parameters(const ParameterStore&, const std::string& path,
+                              const std::vector<std::string>& int8 = {});
 
 }  // namespace heed::models

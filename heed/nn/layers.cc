@@ -15,6 +15,7 @@ Linear::Linear(int64_t in, int64_t out, Init init, bool with_bias)
 
 SharedPacking Linear::packing_of(const Parameter& weight, DType dtype, Parallel& parallel) {
   if (!weight.value || weight.value.dtype() != DType::f32) return nullptr;
+  if (dtype == DType::i8 && weight.value.shape(1) > kernels::Weight::kMostInt8Inputs) dtype = DType::f32;
   return std::make_shared<const kernels::PackedWeight>(weight.value.view<const float, 2>(), dtype, parallel);
 }
 

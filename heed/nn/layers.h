@@ -37,7 +37,8 @@ struct HEED_API Linear {
     if (packed) return project_packed(pass, x, *packed, bias, activation);
     return ops::linear(pass, x, pass.use(weight), pass.use(bias), activation);
   }
-  // For inference: the weight is packed once, in f32, bf16 or f16, and not read again. Does nothing to one in f64.
+  // For inference: the weight is packed once, in f32, bf16, f16 or int8, and not read again. Does nothing to one in
+  // f64; one with more inputs than int8 can have is packed in f32.
   void pack(DType dtype, Parallel& parallel) { packed = packing_of(weight, dtype, parallel); }
   // For inference: the same layer with these of its outputs alone, in this order, stored as this one is. Throws Error
   // for an output that it does not have.

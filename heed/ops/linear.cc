@@ -2,6 +2,7 @@
 #include "heed/ops/linear.h"
 
 #include "heed/kernels/linear.h"
+#include "heed/kernels/product_int8.h"
 #include "heed/kernels/reference/linear.h"
 #include "heed/ops/check.h"
 #include "heed/ops/dispatch.h"
@@ -83,6 +84,14 @@ Tensor linear(const Context& context, const Tensor& x, const kernels::Weight& w,
   if (b) check_shape("linear", "b", b, {w.outputs()});
   check_dtype("linear", "b", b, DType::f32);
   const Tensor y = Tensor::uninitialised(x.shape().with(-1, w.outputs()));
+  if (w.dtype() == DType::i8) {
+    const View<const float, 2> in = x.view<const float, 2>();
+    const Workspace scratch = Workspace::cached(kernels::quantised_rows_bytes(in.shape(0), in.shape(1)));
+    const kernels::QuantisedRows rows =
+        kernels::quantise_rows(in, kernels::best_int8_form(), scratch.data(), context.parallel);
+    kernels::linear_int8({rows, w, b.view<const float, 1>()}, y.view<float, 2>(), activation, context.parallel);
+    return y;
+  }
   kernels::linear_forward({x.view<const float, 2>(), w, b.view<const float, 1>()}, {.y = y.view<float, 2>()},
                           activation, context.parallel);
   return y;

@@ -21,11 +21,13 @@ constexpr size_t element_bytes(DType dtype) {
     case DType::bf16:
     case DType::f16:
       return 2;
+    case DType::i8:
+      return 1;
   }
   return 0;
 }
 
-constexpr bool is_floating(DType dtype) { return dtype != DType::i32; }
+constexpr bool is_floating(DType dtype) { return dtype != DType::i32 && dtype != DType::i8; }
 
 // Of 16 bits: for storage, in caches and weights. Ops compute in f32 or f64.
 constexpr bool is_half(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }

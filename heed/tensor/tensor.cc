@@ -156,6 +156,9 @@ void Tensor::fill(double value) const {
     case DType::i32:
       std::fill_n(data<int32_t>(), size(), static_cast<int32_t>(value));
       break;
+    case DType::i8:
+      std::fill_n(data<int8_t>(), size(), static_cast<int8_t>(value));
+      break;
     case DType::bf16:
       std::fill_n(data<BFloat16>(), size(), BFloat16::from(value));
       break;
@@ -180,6 +183,7 @@ double Tensor::item() const {
   if (!memory_) throw Error("tensor: an empty tensor came, expected a single number");
   if (size() != 1) throw Error("tensor: shape " + to_string(shape_) + " came, expected a single number");
   if (dtype_ == DType::i32) return *data<int32_t>();
+  if (dtype_ == DType::i8) return *data<int8_t>();
   double number = 0;
   convert_numbers(raw(), dtype_, reinterpret_cast<std::byte*>(&number), DType::f64, 1);
   return number;
@@ -188,6 +192,7 @@ double Tensor::item() const {
 std::vector<double> Tensor::to_doubles() const {
   if (!memory_) return {};
   if (dtype_ == DType::i32) return {data<int32_t>(), data<int32_t>() + size()};
+  if (dtype_ == DType::i8) return {data<int8_t>(), data<int8_t>() + size()};
   std::vector<double> numbers(static_cast<size_t>(size()));
   convert_numbers(raw(), dtype_, reinterpret_cast<std::byte*>(numbers.data()), DType::f64, size());
   return numbers;

@@ -374,6 +374,7 @@ inline Rows kv_rows(F d, const KvRows& from, float* block) {
       break;
     case DType::f64:
     case DType::i32:
+    case DType::i8:
       assert(false);  // no KvView has these
   }
   return {block, from.kv.shape(3)};
