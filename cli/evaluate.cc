@@ -12,6 +12,7 @@
 
 #include "cli/flags.h"
 #include "cli/gate_flags.h"
+#include "cli/gender_report.h"
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
@@ -47,9 +48,15 @@ that their rate is told beside it.
 --pronouns says how often a pronoun's translation has the gender of the noun that it stands for, and for each head of
 the encoder, how often the noun it looks at most is that noun, from the pronoun and from the word whose translation
 shows the gender. It needs .align, .referents and .tags beside the TSV file. --gate encoder.1.self.2=0 shows what a
-head is good for: the same numbers without it. Examples:
+head is good for: the same numbers without it.
+
+--paths, beside --pronouns, asks by which path the gender of that noun reaches the translation (a Transformer's): which
+method finds the noun, from the pronoun, from the word that agrees with it ('tired') and from the word that was chosen
+('cansado'); and how often the model then prefers the wrong gender, if a head is off, or gives what it gave for the
+sentence with another adjective or noun. docs/explaining.md has the methods. Examples:
 
   heed evaluate --model model --data corpus/test.tsv --beam 4 --by-length --pronouns
+  heed evaluate --model model --data corpus/test.tsv --pronouns --paths
   heed evaluate --hypotheses theirs.txt --references reference.txt)";
 
 Json json_of(const evaluate::Scores& scores) {
@@ -81,6 +88,8 @@ std::string row(const std::string& name, const evaluate::Scores& s) {
                      read ? fmt::format("{:.3f}", s.perplexity) : "-", cell(s.alignment_error, 100));
 }
 
+constexpr size_t kShownPaths = 12;  // of each table
+
 double percent(int64_t part, int64_t all) {
   return 100 * static_cast<double>(part) / static_cast<double>(std::max<int64_t>(1, all));
 }
@@ -92,7 +101,7 @@ struct Command {
   GateFlags gates;
   std::string folder, data, alignments, hypotheses, hypotheses_out, references;
   int threads = 0;
-  bool json = false, lengths = false, pronouns = false;
+  bool json = false, lengths = false, pronouns = false, paths = false;
 
   io::ShowFields fields() {
     return [this](FieldVisitor& visitor) {
@@ -108,7 +117,8 @@ struct Command {
     data = file_to_open(data);
     if (!hypotheses.empty()) return run_without_model();
     if (!references.empty()) throw UsageError("heed: --references came without --hypotheses, expected both");
-    const decode::Engine engine = open_engine(folder, threads);
+    if (paths && !pronouns) throw UsageError("heed: --paths came without --pronouns, expected both");
+    const decode::Engine engine = paths ? open_for_analysis(folder, threads) : open_engine(folder, threads);
     if (data.empty()) throw UsageError("heed: --data is missing, expected a TSV file of pairs");
     read(engine.model());
     // Opened before the work is done: a name that cannot be written to is known at once.
@@ -128,7 +138,11 @@ struct Command {
     if (output) write_hypotheses(judged, *output);
     if (engine.text_model().task() == models::Task::tag) return report_tags(judged);
     Json result = report(judged, set.left_out());
-    if (pronouns) result["pronouns"] = report_pronouns(engine, judged);
+    if (pronouns) {
+      const std::vector<grammar::Sentence> sentences = sentences_of(judged);
+      result["pronouns"] = report_pronouns(engine, judged, sentences);
+      if (paths) report_paths(engine, sentences, result["pronouns"]);
+    }
     if (json) print("{}\n", result.dump(2));
   }
 
@@ -138,6 +152,7 @@ struct Command {
     for (const auto& [flag, came] : {std::pair{"--model", !folder.empty()},
                                      {"--hypotheses-out", !hypotheses_out.empty()},
                                      {"--pronouns", pronouns},
+                                     {"--paths", paths},
                                      {"--alignments", !alignments.empty()},
                                      {"--gate", gates.given()}}) {
       if (came) throw UsageError(fmt::format("heed: {} and --hypotheses came, expected one of them", flag));
@@ -247,13 +262,37 @@ struct Command {
     return list;
   }
 
-  Json report_pronouns(const decode::Engine& engine, const std::vector<evaluate::Judged>& judged) const {
+  std::vector<grammar::Sentence> sentences_of(const std::vector<evaluate::Judged>& judged) const {
     std::vector<grammar::Sentence> sentences;
+    for (const evaluate::Judged& one : judged) sentences.push_back(sentences_[static_cast<size_t>(one.pair)]);
+    return sentences;
+  }
+
+  void report_paths(const decode::Engine& engine, const std::vector<grammar::Sentence>& sentences, Json& to) const {
+    std::optional<Progress> progress;
+    const grammar::GenderCall call{.call = options.translation.call, .progress = [&](int64_t done) {
+                                     if (progress) progress->show(done);
+                                   }};
+    const auto show = [&](const char* name, const auto& made, const auto& text) {
+      if (!json) progress.emplace("sentences", std::ssize(sentences));
+      const auto found = made();
+      progress.reset();
+      to[name] = cli::json_of(found);
+      if (!json) print("{}", text(found));
+      flush_output();
+    };
+    show(
+        "finding", [&] { return grammar::find_nouns(engine, sentences, {}, call); },
+        [](const grammar::NounFinding& found) { return text_of(found); });
+    show(
+        "paths", [&] { return grammar::gender_paths(engine, sentences, call); },
+        [](const grammar::GenderPaths& found) { return text_of(found, kShownPaths); });
+  }
+
+  Json report_pronouns(const decode::Engine& engine, const std::vector<evaluate::Judged>& judged,
+                       const std::vector<grammar::Sentence>& sentences) const {
     std::vector<std::string> translations;
-    for (const evaluate::Judged& one : judged) {
-      sentences.push_back(sentences_[static_cast<size_t>(one.pair)]);
-      translations.push_back(one.translation.value_or(""));
-    }
+    for (const evaluate::Judged& one : judged) translations.push_back(one.translation.value_or(""));
     const grammar::PronounGenders genders = grammar::pronoun_genders(sentences, translations);
     const grammar::PronounAttention seen = grammar::pronoun_attention(engine, sentences, options.translation.call);
     if (!json) print_pronouns(genders, seen);
@@ -315,6 +354,7 @@ void add_evaluate(CLI::App& heed, Action& action) {
   add_threads(*app, command->threads);
   app->add_flag("--by-length", command->lengths, "Also by length of the sentence");
   app->add_flag("--pronouns", command->pronouns, "Also whether pronouns are understood");
+  app->add_flag("--paths", command->paths, "Also by which path their gender reaches the translation");
   app->add_flag("--json", command->json, "One JSON object on standard output");
   command->gates.add(*app);
   command->flags.add(*app, command->fields());

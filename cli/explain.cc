@@ -38,8 +38,9 @@ What a link is worth is asked with --from and --method. They explain a number: t
 the model chose, or is made to say (--target); of one word of it (--of), of a tagger the tag of that word; or of a word
 against another (--against): log p(cansado) - log p(cansada). Of a word in several tokens it is that of the first, or of
 the first that differs. Of a language model it is the next token, unless --of says otherwise. --from ranks the heads by
-what they do to that number from one word, and measures what switching the strongest ones off changes. --method is one
-of these; docs/explaining.md says what each can tell, and what not.
+what they do to that number from one word, and measures what switching the strongest ones off changes. --patch-from
+measures by which heads another sentence differs: the outputs of each head, taken from there, in their place here. --method
+is one of these; docs/explaining.md says what each can tell, and what not.
 
   weights     with --word: what it looks at
   values      with --word: weights times the size of what is passed on
@@ -58,6 +59,7 @@ the other hypotheses are there, too. Examples:
   heed explain --model model "The animal didn't cross the street because it was too tired."
   heed explain --model model --word it --head encoder.1.self.0 "The boy bought the apple and ate it."
   heed explain --model model --from tired --against cansada "The animal was tired."
+  heed explain --model model --against ancho --patch-from "The animal was tired." "The street was wide."
   heed explain --model model --method leave-out --of ancha "The street was wide."
   heed explain --model model --out page.html --compare "The animal was too wide." "The animal was too tired.")";
 
@@ -124,7 +126,8 @@ struct Command {
  private:
   // A number is explained: more than what is looked at.
   bool explains() const {
-    return !asked.from.empty() || options.method != Method::weights || !asked.of.empty() || !asked.against.empty();
+    return !asked.from.empty() || options.method != Method::weights || !asked.of.empty() || !asked.against.empty() ||
+           !asked.patch_from.empty();
   }
 
   void check_flags() const {
@@ -139,8 +142,14 @@ struct Command {
            "--word came with a --method that is not weights, values or gradients, expected one of those");
     refuse(!asked.from.empty() && flags.has("--method"),
            "--from and --method came, expected one of them: --from ranks the heads");
-    refuse(explains() && asked.from.empty() && asked.word.empty() && options.method == Method::weights,
-           "--of and --against say what is explained, expected --from, --word or another --method beside them");
+    refuse(!asked.patch.empty() && asked.patch_from.empty(),
+           "--patch came without --patch-from, expected the sentence that outputs are taken from");
+    refuse(!asked.patch_from.empty() && (!asked.from.empty() || !asked.word.empty() || flags.has("--method")),
+           "--patch-from came with --from, --word or --method, expected one of them");
+    refuse(explains() && asked.from.empty() && asked.word.empty() && asked.patch_from.empty() &&
+               options.method == Method::weights,
+           "--of and --against say what is explained, expected --from, --word, --patch-from or another --method beside "
+           "them");
     refuse(map && (explains() || !asked.word.empty()), "--map came with a word or a method, expected it without");
   }
 
@@ -238,6 +247,14 @@ void add_explain(CLI::App& heed, Action& action) {
   add("--of", command->asked.of, "WORD",
       "The word of the output that is explained; of a tagger, the word whose tag is");
   add("--against", command->asked.against, "WORD", "Another word in its place, or another tag");
+  add("--patch-from", command->asked.patch_from, "TEXT",
+      "Another sentence, of as many tokens: what the heads gave there, in their place here");
+  app->add_option("--patch", command->asked.patch,
+                  "A head or a layer that is patched; several together; by default each one in turn")
+      ->type_name("LAYER[.HEAD]")
+      ->expected(1)
+      ->allow_extra_args(false)  // what follows is a text
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add("--target", command->target, "TEXT", "The output that is explained; by default the model's own");
   app->add_option("--top", command->top, "Words to show of each look")
       ->type_name("N")

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/explain_text.h"
 #include "heed/analysis/leave_out.h"
 #include "heed/analysis/lens.h"
+#include "heed/analysis/patch.h"
 #include "heed/analysis/rollout.h"
 #include "heed/base/error.h"
 
@@ -38,6 +40,31 @@ std::vector<double> with_rest(const analysis::ByWord& one) {
 std::string token_text(const text::Tokenizer& tokenizer, int32_t id) {
   const std::string text = tokenizer.decode(std::span(&id, 1));
   return text.empty() ? std::string(tokenizer.piece(id)) : text;
+}
+
+// What was patched, and the number that is explained, with it.
+struct PatchedRow {
+  std::string layer{};
+  int64_t head = -1;  // -1: all of the layer
+  double value = 0;
+};
+
+Shown shown_of(const std::string& sentence, const analysis::Patching& patching, const std::vector<PatchedRow>& rows) {
+  const double own = patching.own(), way = patching.other() - own;
+  Shown shown;
+  shown.json["patched_from"] = Json{{"text", sentence}, {"value", patching.other()}};
+  shown.text = fmt::format("of '{}' it is {:.4f}; with what heads gave there\n{:<20} {:>9} {:>9} {:>6}\n", sentence,
+                           patching.other(), "patched", "then", "change", "way");
+  Json& list = shown.json["patched"] = Json::array();
+  for (const PatchedRow& row : rows) {
+    const double change = row.value - own;
+    Json& entry = list.emplace_back(Json{{"layer", row.layer}, {"value", row.value}, {"change", change}});
+    if (row.head >= 0) entry["head"] = row.head;
+    const std::string name = row.head < 0 ? row.layer : fmt::format("{}.{}", row.layer, row.head);
+    const std::string share = way != 0 ? fmt::format("{:.0f} %", 100 * change / way) : "";
+    shown.text += fmt::format("{:<20} {:>+9.4f} {:>+9.4f} {:>6}\n", name, row.value, change, share);
+  }
+  return shown;
 }
 
 std::string full_name(const analysis::WordLinks& one) { return fmt::format("{}.{}", one.layer, one.head); }
@@ -155,6 +182,28 @@ Shown Explainer::ranked(const Asked& asked, const analysis::Question& question) 
   return shown;
 }
 
+Shown Explainer::patched(const Asked& asked, const analysis::Question& question) const {
+  const analysis::Question other = analysis::question_of(question, reading_.with_text(asked.patch_from));
+  const analysis::Patching patching(pass_, question, other);
+  std::vector<PatchedRow> rows;
+  if (asked.patch.empty()) {
+    for (const analysis::HeadValue& one : patching.heads()) rows.push_back({one.layer, one.head, one.value});
+    std::stable_sort(rows.begin(), rows.end(), [&](const PatchedRow& a, const PatchedRow& b) {
+      return std::abs(a.value - patching.own()) > std::abs(b.value - patching.own());
+    });
+    for (const analysis::HeadValue& one : patching.layers()) rows.push_back({one.layer, -1, one.value});
+    if (rows.empty()) throw Error("no head of the model can be patched, expected attention with outputs of its own");
+  } else {
+    std::vector<analysis::PatchSite> sites;
+    for (const std::string& text : asked.patch) {
+      const analysis::HeadName name = analysis::parse_head(text);
+      sites.push_back({.layer = name.layer, .head = name.head});
+    }
+    rows.push_back({fmt::format("{}", fmt::join(asked.patch, " ")), -1, patching.value(sites)});
+  }
+  return shown_of(asked.patch_from, patching, rows);
+}
+
 Shown Explainer::by_words(const std::vector<double>& source, const std::vector<double>& target) const {
   Shown shown;
   for (const auto& [side, tokens] : {std::pair{TextSide::source, &source}, {TextSide::target, &target}}) {
@@ -247,6 +296,10 @@ Shown Explainer::number(const analysis::Question& question, bool gated) const {
 Shown Explainer::answer(const Asked& asked, bool gated) const {
   const analysis::Question question = reading_.question(optional(asked.of), optional(asked.against));
   Shown shown = number(question, gated);
+  if (!asked.patch_from.empty()) {
+    shown += patched(asked, question);
+    return shown;
+  }
   if (!asked.from.empty() || options_.method == Method::heads) shown += ranked(asked, question);
   if (!asked.word.empty()) shown += links(asked, question);
   if (options_.method == Method::rollout) shown += rollout(question);

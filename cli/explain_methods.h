@@ -54,6 +54,8 @@ struct Shown {
 // What is asked, in words; empty: not asked.
 struct Asked {
   std::string from{}, word{}, head{}, of{}, against{};
+  std::string patch_from{};          // another sentence
+  std::vector<std::string> patch{};  // the heads and layers that are patched together; none: each alone
 };
 
 class Explainer {
@@ -73,6 +75,8 @@ class Explainer {
   Shown links(const Asked&, const analysis::Question&) const;
   // The heads, from a word or all of them.
   Shown ranked(const Asked&, const analysis::Question&) const;
+  // With the outputs of heads taken from another sentence.
+  Shown patched(const Asked&, const analysis::Question&) const;
   // The number that is explained; `gated`: the pass has gates, whose effect is told.
   Shown number(const analysis::Question&, bool gated) const;
   // The method that was chosen, for what is asked.

@@ -19,7 +19,30 @@ bool read_number(std::string_view text, T& number) {
   return !text.empty() && std::from_chars(begin, end, number).ptr == end;
 }
 
+// What stands before the last point, and the number behind it, where there is one.
+HeadName split(const std::string& text) {
+  HeadName name{.layer = text};
+  const size_t point = text.rfind('.');
+  if (point != text.npos && read_number(std::string_view(text).substr(point + 1), name.head)) {
+    name.layer = text.substr(0, point);
+  } else {
+    name.head = -1;
+  }
+  return name;
+}
+
+// No number stands for all heads but the absence of one.
+bool is_below_zero(const HeadName& name, const std::string& text) { return name.head < 0 && name.layer != text; }
+
 }  // namespace
+
+HeadName parse_head(const std::string& text) {
+  HeadName name = split(text);
+  if (is_below_zero(name, text)) {
+    throw Error("'" + text + "' is head " + std::to_string(name.head) + ", expected 0 or more");
+  }
+  return name;
+}
 
 HeadGate parse_gate(const std::string& text) {
   HeadGate gate;
@@ -29,11 +52,11 @@ HeadGate parse_gate(const std::string& text) {
   bool good = equals != text.npos && read_number(std::string_view(text).substr(equals + 1), gate.factor);
   good = good && std::isfinite(gate.factor) && point != place.npos && point > 0 && point + 1 < place.size();
   if (!good) throw Error("gate '" + text + "' is no head with its factor, expected such as encoder.0.self.2=0");
-  const bool one = read_number(std::string_view(place).substr(point + 1), gate.head);
-  if (gate.head < -1 || (one && gate.head < 0)) {
-    throw Error("gate '" + text + "' is for head " + std::to_string(gate.head) + ", expected 0 or more");
+  const HeadName name = split(place);
+  if (is_below_zero(name, place)) {
+    throw Error("gate '" + text + "' is for head " + std::to_string(name.head) + ", expected 0 or more");
   }
-  gate.layer = one ? place.substr(0, point) : place;
+  gate.layer = name.layer, gate.head = name.head;
   return gate;
 }
 

@@ -26,6 +26,14 @@ struct HeadGate {
 // "encoder.1.self.2=0.5", or "encoder.1.self=0" for all heads of the layer. Throws Error.
 HEED_API HeadGate parse_gate(const std::string& text);
 
+// A layer, and one of its heads or all.
+struct HeadName {
+  std::string layer{};  // "encoder.1.self"
+  int64_t head = -1;    // from 0; -1: all
+};
+// "encoder.1.self.2", or "encoder.1.self" for all heads of the layer. Throws Error for a head below 0.
+HEED_API HeadName parse_head(const std::string& text);
+
 // Heads with several factors have their product. A head's factor also multiplies what the observer beside it gives.
 class HEED_API Gates : public nn::ObserverBeside {
  public:

@@ -33,6 +33,14 @@ TEST(ParseGate, ReadsAHeadOrALayerAndItsFactor) {
             "gate 'encoder.0.self.-1=0' is for head -1, expected 0 or more");
 }
 
+TEST(ParseHead, HasALayerAndItsHeadOrAll) {
+  EXPECT_EQ(parse_head("encoder.1.self.2").layer, "encoder.1.self");
+  EXPECT_EQ(parse_head("encoder.1.self.2").head, 2);
+  EXPECT_EQ(parse_head("encoder.1.self").layer, "encoder.1.self");
+  EXPECT_EQ(parse_head("encoder.1.self").head, -1);
+  EXPECT_EQ(error_of([] { parse_head("encoder.1.self.-1"); }), "'encoder.1.self.-1' is head -1, expected 0 or more");
+}
+
 // A head with factor g is one whose values are g times as large.
 TEST_F(GatesTest, ScaleWhatAHeadGives) {
   const auto model = drawn(transformer(Kind::encoder_decoder), 3);

@@ -90,13 +90,51 @@ Var Patch::head_outputs(const Context& context, const std::string& path, int64_t
 }
 
 double patched(const nn::Pass& pass, const Question& into, const Question& from, const std::vector<PatchSite>& sites) {
-  HeadOutputs kept(pass.observer);
+  return Patching(pass, into, from).value(sites);
+}
+
+Question question_of(const Question& question, data::TokenPair other) {
+  const data::TokenPair& own = question.pair();
+  if (other.source.size() != own.source.size() || other.target.size() != own.target.size()) {
+    const bool source = other.source.size() != own.source.size();
+    throw Error("patch: the other sentence has " + std::to_string((source ? other.source : other.target).size()) +
+                " tokens, expected " + std::to_string((source ? own.source : own.target).size()) +
+                ": outputs are taken token by token");
+  }
+  return Question(question.model(), std::move(other), question.target(), question.special());
+}
+
+Patching::Patching(const nn::Pass& pass, const Question& into, const Question& from)
+    : pass_(pass), into_(into), kept_(pass.observer) {
   nn::Pass own = pass;
-  own.observer = &kept;
-  from.measure(own);
-  Patch patch(sites, kept, pass.observer);
+  own.observer = &kept_;
+  other_ = from.measure(own);
+  own_ = into.measure(pass);
+}
+
+double Patching::value(const std::vector<PatchSite>& sites) const {
+  Patch patch(sites, kept_, pass_.observer);
+  nn::Pass own = pass_;
   own.observer = &patch;
-  return into.measure(own);
+  return into_.measure(own);
+}
+
+std::vector<HeadValue> Patching::heads() const {
+  std::vector<HeadValue> all;
+  for (const HeadOutputs::Layer& layer : kept_.layers()) {
+    for (int64_t head = 0; head < layer.heads; ++head) {
+      all.push_back({layer.path, head, value({{.layer = layer.path, .head = head}})});
+    }
+  }
+  return all;
+}
+
+std::vector<HeadValue> Patching::layers() const {
+  std::vector<HeadValue> all;
+  for (const HeadOutputs::Layer& layer : kept_.layers()) {
+    all.push_back({layer.path, -1, value({{.layer = layer.path}})});
+  }
+  return all;
 }
 
 }  // namespace heed::analysis

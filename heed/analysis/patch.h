@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/analysis/heads.h"
 #include "heed/analysis/target.h"
 #include "heed/base/export.h"
 #include "heed/nn/observer.h"
@@ -56,5 +57,31 @@ class HEED_API Patch final : public nn::ObserverBeside {
 // The target of `into` with the outputs of `from`'s heads at the sites.
 HEED_API double patched(const nn::Pass&, const Question& into, const Question& from,
                         const std::vector<PatchSite>& sites);
+
+// The same question of another sentence, which the model is made to say the same about. Throws Error where it has
+// another number of tokens.
+HEED_API Question question_of(const Question&, data::TokenPair other);
+
+// What patching does to a target, measured: once the outputs of both sentences are known, one pass for each site.
+class HEED_API Patching {
+ public:
+  // Borrows the questions.
+  Patching(const nn::Pass&, const Question& into, const Question& from);
+
+  double own() const { return own_; }      // the target as it is
+  double other() const { return other_; }  // that of the other sentence
+  // The target with the heads of all these sites patched. Throws Error as Patch does.
+  double value(const std::vector<PatchSite>& sites) const;
+  // That of each head that can be patched, alone, in the order in which the layers run; of all heads of a layer
+  // together, with -1 for the head.
+  std::vector<HeadValue> heads() const;
+  std::vector<HeadValue> layers() const;
+
+ private:
+  nn::Pass pass_;
+  const Question& into_;
+  HeadOutputs kept_;
+  double own_ = 0, other_ = 0;
+};
 
 }  // namespace heed::analysis

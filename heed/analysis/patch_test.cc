@@ -93,6 +93,22 @@ TEST_F(PatchTest, LeavesOtherPositionsAlone) {
   }
 }
 
+TEST_F(PatchTest, OfEachHeadIsTheValueOfThatHeadAlone) {
+  for (const Family& family : every_family()) {
+    SCOPED_TRACE(family.name);
+    const auto model = drawn(family.options, 6);
+    const Question into(*model, pair_for(model->task()));
+    const Question from = question_of(into, other_pair(into.pair()));
+    const Patching patching(pass(), into, from);
+    EXPECT_EQ(patching.own(), into.measure(pass()));
+    EXPECT_EQ(patching.other(), from.measure(pass()));
+    const std::vector<HeadValue> heads = patching.heads(), layers = patching.layers();
+    EXPECT_EQ(heads.size(), family.name == "bahdanau" ? 0 : family.heads);
+    for (const HeadValue& one : heads) EXPECT_EQ(one.value, patch(into, from, {{one.layer, one.head}}));
+    for (const HeadValue& one : layers) EXPECT_EQ(one.value, patch(into, from, {{one.layer}}));
+  }
+}
+
 TEST_F(PatchTest, SaysWhatDoesNotFit) {
   const auto model = drawn(transformer(Kind::encoder), 5);
   const Question into(*model, {{4, 5, 6}, {0, 1, 2}}), from(*model, {{4, 5}, {0, 1}});
@@ -110,6 +126,8 @@ TEST_F(PatchTest, SaysWhatDoesNotFit) {
               patch(into, into, {{"encoder.0.self", 0, {4}}});
             }),
             "patch: a position of layer 'encoder.0.self' is 4, expected 0 to 3");
+  EXPECT_EQ(error_of([&] { question_of(into, from.pair()); }),
+            "patch: the other sentence has 2 tokens, expected 3: outputs are taken token by token");
 }
 
 }  // namespace

@@ -33,6 +33,12 @@ std::vector<int64_t> positions_of(const std::vector<int64_t>& map, size_t word) 
   return positions;
 }
 
+std::vector<int32_t> tokens_of(const data::TextModel& model, const std::string& text) {
+  std::vector<int32_t> ids = model.encode(text);
+  if (ids.empty()) throw Error("the sentence '" + text + "' has no word in it, expected at least one");
+  return ids;
+}
+
 size_t common_beginning(const std::string& a, const std::string& b) {
   return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
@@ -40,8 +46,7 @@ size_t common_beginning(const std::string& a, const std::string& b) {
 }  // namespace
 
 Reading::Reading(const data::TextModel& model, const std::string& text, std::vector<int32_t> output) : model_(model) {
-  std::vector<int32_t> ids = model.encode(text);
-  if (ids.empty()) throw Error("the sentence '" + text + "' has no word in it, expected at least one");
+  std::vector<int32_t> ids = tokens_of(model, text);
   if (model.task() == Task::language) {
     first_output_ = std::ssize(ids);
     ids.insert(ids.end(), output.begin(), output.end());
@@ -63,6 +68,13 @@ const std::vector<std::string>& Reading::words(TextSide side) const {
 
 const std::vector<int64_t>& Reading::map(TextSide side) const {
   return side == TextSide::source ? source_map_ : target_map_;
+}
+
+data::TokenPair Reading::with_text(const std::string& other) const {
+  std::vector<int32_t> ids = tokens_of(model_, other);
+  if (model_.task() != Task::language) return {std::move(ids), pair_.target};
+  ids.insert(ids.end(), pair_.target.begin() + first_output_, pair_.target.end());
+  return {{}, std::move(ids)};
 }
 
 WordPlace Reading::find(const std::string& word) const {

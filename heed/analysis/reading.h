@@ -40,6 +40,9 @@ class HEED_API Reading {
   // Where what the model was not given begins: 0, or the number of a language model's first token of output.
   int64_t first_output() const { return first_output_; }
 
+  // The tokens of another text with the same output. Throws Error where it has no word in it.
+  data::TokenPair with_text(const std::string& other) const;
+
   // The first word that is `word`, in whatever case: in the source, else in the target. Throws Error where there is
   // none.
   WordPlace find(const std::string& word) const;
