@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <memory>
 
 #include "cli/action.h"
@@ -22,6 +23,7 @@
 #include "heed/decode/translate.h"
 #include "heed/text/lines.h"
 #include "heed/text/utf8.h"
+#include "heed/trace/effects.h"
 
 namespace heed::cli {
 namespace {
@@ -53,15 +55,19 @@ is one of these; docs/explaining.md says what each can tell, and what not.
 
 --gate scales heads or switches them off, and it is told what that changes. --json writes an object for each sentence:
 what was read and said, and numbers for all words. --trace writes, for one sentence, all that was recorded while the model
-worked on it, and --out a page that shows it, in one HTML file; --compare puts another sentence beside it. With --beam,
-the other hypotheses are there, too. Examples:
+worked on it, and --out a page that shows it, in one HTML file. Beside it the page shows another sentence (--compare), what
+another model does with the sentence (--compare-model), or what the model does with heads scaled or off (--gate). With
+--beam, the other hypotheses are there, too. --effects says how much of what links, heads and words do to each word of the
+output is in it: some (the default: a pass forward and backward, a pass for each word that is left out, and 8 for heads
+that are switched off), all (with integrated gradients, rollout and every head off), or none. Examples:
 
   heed explain --model model "The animal didn't cross the street because it was too tired."
   heed explain --model model --word it --head encoder.1.self.0 "The boy bought the apple and ate it."
   heed explain --model model --from tired --against cansada "The animal was tired."
   heed explain --model model --against ancho --patch-from "The animal was tired." "The street was wide."
   heed explain --model model --method leave-out --of ancha "The street was wide."
-  heed explain --model model --out page.html --compare "The animal was too wide." "The animal was too tired.")";
+  heed explain --model model --out page.html --compare "The animal was too wide." "The animal was too tired."
+  heed explain --model model --out page.html --gate encoder.1.self.2=0 "The animal was too tired.")";
 
 std::string check_top(const std::string& text) {
   int64_t n = 0;
@@ -78,15 +84,30 @@ struct OutputOptions {
   }
 };
 
+// How much of docs/explaining.md is on the page, and in the trace.
+enum class EffectsKept : uint8_t { none, some, all };
+constexpr auto enum_names(EffectsKept) {
+  return std::to_array<EnumName<EffectsKept>>(
+      {{"none", EffectsKept::none}, {"some", EffectsKept::some}, {"all", EffectsKept::all}});
+}
+struct EffectsOption {
+  EffectsKept effects{EffectsKept::some};
+
+  static void describe(EffectsOption& o, auto&& field) {
+    field("effects", o.effects, "what words, heads and links do to each word of the output, on the page of --out");
+  }
+};
+
 struct Command {
   analysis::AlignOptions align;
   ExplainOptions options;
   OutputOptions output;
+  EffectsOption kept;
   Flags flags;
   GateFlags gates;
   TraceFlag trace;
   Asked asked;
-  std::string folder, target, compare;
+  std::string folder, target, compare, compare_model;
   std::vector<std::string> sentences;
   int64_t top = 3;
   int threads = 0;
@@ -97,6 +118,7 @@ struct Command {
       visit_fields(align, visitor);
       visit_fields(options, visitor);
       visit_fields(output, visitor);
+      visit_fields(kept, visitor);
     };
   }
 
@@ -104,9 +126,11 @@ struct Command {
     flags.apply(fields());
     check_flags();
     const bool from_input = sentences.empty() || sentences == Lines{"-"};
-    trace.check(from_input ? 0 : sentences.size(), gates.given());
-    if (!compare.empty() && trace.page.empty()) {
-      throw UsageError("heed: --compare came without --out, expected both: they are compared on a page");
+    trace.check(from_input ? 0 : sentences.size(), gates.given() && trace.page.empty());
+    for (const auto& [flag, came] : {std::pair("--compare", &compare), {"--compare-model", &compare_model}}) {
+      if (!came->empty() && trace.page.empty()) {
+        throw UsageError(fmt::format("heed: {} came without --out, expected both: they are compared on a page", flag));
+      }
     }
     const decode::Engine engine = open_for_analysis(folder, threads);
     const models::Task task = engine.text_model().task();
@@ -116,14 +140,60 @@ struct Command {
     }
     gates.apply(engine, call_);
     if (from_input) return explain_input(engine);
-    Lines traced = {sentences.front()};
-    if (!compare.empty()) traced.push_back(compare);
     // Also of a model that has no attention to explain.
-    trace.write(engine, traced, {.search = {.beam = output.beam}});
+    if (trace.given()) write_traces(engine);
     for (const std::string& sentence : sentences) explain(engine, sentence);
   }
 
  private:
+  // What --out shows side by side: the sentence, another one, another model, the model with gates.
+  void write_traces(const decode::Engine& engine) const {
+    const std::string& sentence = sentences.front();
+    std::vector<trace::Trace> traces = {traced(engine, sentence)};
+    if (!compare.empty()) traces.push_back(traced(engine, compare));
+    if (!compare_model.empty()) {
+      traces.push_back(traced(open_for_analysis(compare_model, threads), sentence));
+      traces.front().label = folder;
+      traces.back().label = compare_model;
+    }
+    if (gates.given()) {
+      trace::RecordOptions gated = trace.options({.search = {.beam = output.beam}});
+      gated.recorder.gates = call_.observer;
+      traces.push_back(trace::record(engine, sentence, gated));
+      traces.back().label = fmt::format("{}", fmt::join(gates.texts(), " "));
+    }
+    trace.save(traces);
+  }
+
+  trace::Trace traced(const decode::Engine& engine, const std::string& sentence) const {
+    trace::Trace one = trace::record(engine, sentence, trace.options({.search = {.beam = output.beam}}));
+    if (kept.effects == EffectsKept::none || !one.capture.full) return one;
+    trace::EffectOptions wanted;
+    if (kept.effects == EffectsKept::all) {
+      wanted = {.measured = 100000,
+                .integrated = options.integrated.steps,
+                .rollout = true,
+                .most_tokens = std::numeric_limits<int64_t>::max()};
+    }
+    trace::add_effects(one, engine, wanted);
+    if (!asked.against.empty() && &sentence == &sentences.front()) add_asked(one, engine, wanted);
+    return one;
+  }
+
+  // --against: the number that is explained on the command line, on the page, too.
+  void add_asked(trace::Trace& one, const decode::Engine& engine, const trace::EffectOptions& wanted) const {
+    std::vector<int32_t> said;
+    const int32_t end = engine.text_model().special().end;
+    for (const trace::Step& step : one.output.steps) {
+      if (step.id != end && !step.forced) said.push_back(static_cast<int32_t>(step.id));
+    }
+    const analysis::Reading reading(engine.text_model(), sentences.front(), said);
+    const std::string of = asked.of;
+    const analysis::Target about =
+        reading.question(of.empty() ? std::nullopt : std::optional(of), asked.against).target();
+    if (about.position && about.against) trace::add_contrast(one, engine, *about.position, *about.against, wanted);
+  }
+
   // A number is explained: more than what is looked at.
   bool explains() const {
     return !asked.from.empty() || options.method != Method::weights || !asked.of.empty() || !asked.against.empty() ||
@@ -147,9 +217,9 @@ struct Command {
     refuse(!asked.patch_from.empty() && (!asked.from.empty() || !asked.word.empty() || flags.has("--method")),
            "--patch-from came with --from, --word or --method, expected one of them");
     refuse(explains() && asked.from.empty() && asked.word.empty() && asked.patch_from.empty() &&
-               options.method == Method::weights,
-           "--of and --against say what is explained, expected --from, --word, --patch-from or another --method beside "
-           "them");
+               options.method == Method::weights && trace.page.empty(),
+           "--of and --against say what is explained, expected --from, --word, --patch-from, --out or another --method "
+           "beside them");
     refuse(map && (explains() || !asked.word.empty()), "--map came with a word or a method, expected it without");
   }
 
@@ -260,8 +330,8 @@ void add_explain(CLI::App& heed, Action& action) {
       ->type_name("N")
       ->check(CLI::Validator(check_top, ""))
       ->capture_default_str();
-  app->add_option("--compare", command->compare, "A second sentence, beside the first on the page of --out")
-      ->type_name("TEXT");
+  add("--compare", command->compare, "TEXT", "A second sentence, beside the first on the page of --out");
+  add("--compare-model", command->compare_model, "DIR", "A second model, beside the first on the page of --out");
   app->add_flag("--map", command->map, "Also draw what each word looks at");
   app->add_flag("--json", command->json, "Write a JSON object for each sentence");
   add_threads(*app, command->threads);

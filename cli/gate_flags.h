@@ -18,6 +18,7 @@ class GateFlags {
  public:
   void add(CLI::App& app);
   bool given() const { return !texts_.empty(); }
+  const std::vector<std::string>& texts() const { return texts_; }
   // Sets the observer of calls on this engine, where a flag came. Throws UsageError for a flag that cannot be read,
   // Error for a layer or head that the model does not have.
   void apply(const decode::Engine&, decode::CallOptions&);

@@ -103,7 +103,7 @@ struct Command {
       throw Error(std::string("--prompt: ") + error.what());
     }
     write_output(shown(generator, prompt, generator.generate(std::span(&prompt, 1), options).front()));
-    trace.write(generator.engine(), {prompt}, {.search = options.search, .constraints = options.constraints});
+    trace.write(generator.engine(), prompt, {.search = options.search, .constraints = options.constraints});
   }
 
   std::string shown(const decode::Generator& generator, const std::string& begin,

@@ -71,7 +71,7 @@ struct Command {
     trace.check(lines.size(), gates.given());
     const decode::Tagging found = tagger.tag(lines.front(), options);
     write_output(json ? json_line(json_of(lines.front(), found)) : shown(found));
-    trace.write(tagger.engine(), {lines.front()});
+    trace.write(tagger.engine(), lines.front());
   }
 
   std::string shown(const decode::Tagging& found) const {

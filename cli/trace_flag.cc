@@ -32,20 +32,27 @@ void TraceFlag::check(size_t texts, bool gated) const {
                                  texts, file.empty() ? "a page begins with one text" : "a trace is of one text"));
   }
   if (given() && gated) {
-    throw UsageError(fmt::format("heed: --gate and {} came, expected one of them: a trace is of the model as it is",
-                                 file.empty() ? "--out" : "--trace"));
+    throw UsageError(
+        fmt::format("heed: --gate and {} came, expected one of them: a trace is of the model as it is, and --out of "
+                    "explain shows both",
+                    file.empty() ? "--out" : "--trace"));
   }
 }
 
-void TraceFlag::write(const decode::Engine& engine, const std::vector<std::string>& texts,
-                      trace::RecordOptions options) const {
-  if (!given()) return;
+trace::RecordOptions TraceFlag::options(trace::RecordOptions options) const {
   options.recorder.tiles = heads;
   options.search.nbest = std::max(options.search.nbest, options.search.beam);  // the whole beam, as it ended
-  std::vector<trace::Trace> traces;
-  for (const std::string& text : texts) traces.push_back(trace::record(engine, text, options));
+  return options;
+}
+
+void TraceFlag::save(const std::vector<trace::Trace>& traces) const {
   if (!file.empty()) trace::save(file, traces.front());
   if (!page.empty()) trace::save_page(page, traces);
+}
+
+void TraceFlag::write(const decode::Engine& engine, const std::string& text,
+                      const trace::RecordOptions& recorded) const {
+  if (given()) save({trace::record(engine, text, options(recorded))});
 }
 
 }  // namespace heed::cli

@@ -22,8 +22,12 @@ struct TraceFlag {
   bool given() const { return !file.empty() || !page.empty(); }
   // Throws UsageError where a flag came and there is not one text, or heads are gated.
   void check(size_t texts, bool gated) const;
-  // Nothing where the flags did not come. Texts after the first are shown beside it on the page. Throws Error.
-  void write(const decode::Engine&, const std::vector<std::string>& texts, trace::RecordOptions = {}) const;
+  // What these flags say of how a text is recorded.
+  trace::RecordOptions options(trace::RecordOptions) const;
+  // The first as the trace, all of them side by side on the page. Throws Error.
+  void save(const std::vector<trace::Trace>&) const;
+  // One text, where the flags came. Throws Error.
+  void write(const decode::Engine&, const std::string& text, const trace::RecordOptions& = {}) const;
 };
 
 }  // namespace heed::cli

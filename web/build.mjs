@@ -33,10 +33,13 @@ const put = (text, name, value) => {
   return text.replace(name, () => value);
 };
 
+// The script of a worker is a string of the page's own: from the file system nothing else can be loaded.
+define.TILE_WORKER = JSON.stringify(await bundled({entryPoints: ['src/tile_worker.ts'], format: 'iife', target: 'es2020'}));
+
 async function build({entry, style: sheet, title}) {
   const script = await bundled({entryPoints: [entry], format: 'iife', target: 'es2020', jsx: 'automatic', jsxImportSource: 'preact', define});
   const style = await bundled({entryPoints: [sheet]});
-  const policy = ["default-src 'none'", `script-src ${hash(script)}`, `style-src ${hash(style)}`, 'img-src blob: data:',
+  const policy = ["default-src 'none'", `script-src ${hash(script)}`, `style-src ${hash(style)}`, 'img-src blob: data:', 'worker-src blob:',
     "base-uri 'none'", "form-action 'none'"].join('; ');
   let page = readFileSync(join(here, 'src/shell.html'), 'utf8');
   for (const [name, value] of Object.entries({'%POLICY%': policy, '%TITLE%': title, '%STYLE%': style, '%SCRIPT%': script})) page = put(page, name, value);

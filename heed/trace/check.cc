@@ -45,6 +45,10 @@ class Checker {
       at_ = "output.others[" + std::to_string(i) + "]";
       check_result(trace_.output.others[i]);
     }
+    for (size_t i = 0; i < trace_.effects.size(); ++i) {
+      at_ = "effects[" + std::to_string(i) + "]";
+      check_effect(trace_.effects[i]);
+    }
   }
 
  private:
@@ -187,6 +191,34 @@ class Checker {
       if (step.row >= 0 && step.row < tokens) continue;
       fail(".steps has row " + std::to_string(step.row) + ", expected 0 to " + std::to_string(tokens - 1));
     }
+  }
+
+  void check_effect(const Effect& one) const {
+    const int64_t tokens = std::ssize(sequence(".seq", one.seq).tokens);
+    if (one.row < 0 || one.row >= tokens) {
+      fail(".row is " + std::to_string(one.row) + ", expected 0 to " + std::to_string(tokens - 1));
+    }
+    for (const LeftOut& word : one.left_out) check_span(".left_out.tokens", word.tokens);
+    for (const HeadEffect& head : one.heads) attention(".heads", head.path);
+    for (const LinkEffects& links : one.links) {
+      const Attention& layer = attention(".links", links.path);
+      const std::vector<int64_t> shape = {std::ssize(layer.heads), layer.k.size()};
+      check_ref(".links.values", links.values, shape);
+      check_ref(".links.gradients", links.gradients, shape);
+    }
+    for (const auto& shares : {one.integrated, one.rollout}) {
+      if (!shares) continue;
+      check_ref(".source", shares->source, {kAny});
+      check_ref(".target", shares->target, {kAny});
+    }
+  }
+
+  // The first layer of this path: that of the best hypothesis.
+  const Attention& attention(const std::string& what, const std::string& path) const {
+    for (const Attention& one : trace_.attn) {
+      if (one.path == path) return one;
+    }
+    fail(what + " has layer " + io::quote(path) + ", which is not there");
   }
 
   const Trace& trace_;

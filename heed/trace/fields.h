@@ -56,6 +56,19 @@ void fields(Output& o, auto&& f) {
   fields(static_cast<Result&>(o), f);
   f("others", o.others, Optional{});
 }
+void fields(LeftOut& o, auto&& f) { f("tokens", o.tokens), f("change", o.change); }
+void fields(HeadEffect& o, auto&& f) {
+  f("path", o.path), f("head", o.head), f("gradient", o.gradient), f("off", o.off);
+}
+void fields(LinkEffects& o, auto&& f) { f("path", o.path), f("values", o.values), f("gradients", o.gradients); }
+void fields(TokenShares& o, auto&& f) {
+  f("source", o.source), f("target", o.target), f("baseline", o.baseline), f("error", o.error);
+}
+void fields(Effect& o, auto&& f) {
+  f("seq", o.seq), f("row", o.row), f("name", o.name), f("against", o.against), f("value", o.value);
+  f("left_out", o.left_out, Optional{}), f("heads", o.heads, Optional{}), f("links", o.links, Optional{});
+  f("integrated", o.integrated), f("rollout", o.rollout);
+}
 void fields(Model& o, auto&& f) {
   f("kind", o.kind), f("task", o.task), f("layers", o.layers), f("heads", o.heads), f("kv_heads", o.kv_heads);
   f("width", o.width), f("head_width", o.head_width);
@@ -65,8 +78,9 @@ void fields(Capture& o, auto&& f) {
 }
 // Without format, version and tensors, which are not plain fields.
 void fields(Trace& o, auto&& f) {
-  f("tool", o.tool), f("model", o.model), f("sequences", o.sequences), f("attn", o.attn), f("states", o.states);
-  f("output", o.output), f("capture", o.capture);
+  f("tool", o.tool), f("label", o.label), f("model", o.model), f("sequences", o.sequences), f("attn", o.attn),
+      f("states", o.states);
+  f("output", o.output), f("effects", o.effects, Optional{}), f("capture", o.capture);
 }
 
 }  // namespace heed::trace

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "heed/base/error.h"
+#include "heed/trace/effects.h"
 #include "heed/trace/record.h"
 #include "heed/trace/testing.h"
 #include "heed/trace/trace_file.h"
@@ -23,7 +24,9 @@ Trace sample(const testing::Family& family, bool is_long) {
       options.recorder.tiles = {blocks ? "blocks.0.self.0" : language ? "decoder.0.self.1" : "encoder.0.self.1"};
     }
   }
-  return record(engine, is_long ? "a b c d e a b c d e, a b" : "a Gato c, e", options);
+  Trace it = record(engine, is_long ? "a b c d e a b c d e, a b" : "a Gato c, e", options);
+  if (!is_long) add_effects(it, engine, {.measured = 1, .integrated = 2, .rollout = true});
+  return it;
 }
 
 }  // namespace

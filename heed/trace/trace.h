@@ -21,7 +21,7 @@
 namespace heed::trace {
 
 inline constexpr const char* kFormat = "heed-trace";
-inline constexpr int64_t kMajorVersion = 1, kMinorVersion = 0;  // a reader refuses another major one
+inline constexpr int64_t kMajorVersion = 1, kMinorVersion = 1;  // a reader refuses another major one
 
 // How numbers are stored. u8n: a byte u is low + u / 255 (high - low). u32: keys; kNoKey where there is none.
 enum class Storage : uint8_t { f32, f16, u8n, u32 };
@@ -242,6 +242,45 @@ struct Output : Result {
   std::vector<Result> others{};
 };
 
+// A word that the model did not read, given as tokens of its sequence, and the change of the explained number that this
+// made: measured. None where it cannot be left out.
+struct LeftOut {
+  Span tokens{};
+  std::optional<double> change{};
+};
+// A head: the gradient of its gate, and the change, measured, where it is off.
+struct HeadEffect {
+  std::string path{};
+  int64_t head = 0;
+  double gradient = 0;
+  std::optional<double> off{};
+};
+// What the query of the explained row takes from each key, in all heads of a layer: weights times the sizes of what is
+// passed on, and weights times the gradients by them.
+struct LinkEffects {
+  std::string path{};
+  Ref values{}, gradients{};  // [heads,S]
+};
+// Numbers of each token that was read. Integrated gradients: what is without embeddings, and how far the sum is off.
+struct TokenShares {
+  Ref source{}, target{};
+  std::optional<double> baseline{}, error{};
+};
+
+// What one number owes to what: the log-probability of what was chosen in a row, or of that against something else.
+// docs/explaining.md has the methods.
+struct Effect {
+  std::string seq{};
+  int64_t row = 0;
+  std::string name{};  // "log p(cansado) - log p(cansada)"
+  std::optional<int64_t> against{};
+  double value = 0;
+  std::vector<LeftOut> left_out{};
+  std::vector<HeadEffect> heads{};
+  std::vector<LinkEffects> links{};
+  std::optional<TokenShares> integrated{}, rollout{};
+};
+
 struct Model {
   std::string kind{}, task{};                                  // "transformer", "translate"
   int64_t layers = 0;                                          // of attention, that ran
@@ -258,11 +297,13 @@ struct Capture {
 
 struct HEED_API Trace {
   std::string tool{};
+  std::optional<std::string> label{};  // among several that are compared: a model, a gate
   Model model{};
   std::vector<Sequence> sequences{};
   std::vector<Attention> attn{};
   std::vector<States> states{};
   Output output{};
+  std::vector<Effect> effects{};
   Capture capture{};
   std::map<std::string, Array> tensors{};
 

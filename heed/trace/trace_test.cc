@@ -64,8 +64,8 @@ TEST(Trace, IsAFile) {
 TEST(Trace, RefusesAnotherVersionAndIgnoresWhatItDoesNotKnow) {
   const std::string text = to_json(small_trace());
   EXPECT_EQ(to_json(from_json(replaced(text, "\"tool\":", "\"colour\":[{\"deep\":null}],\"tool\":"), "t")), text);
-  EXPECT_EQ(to_json(from_json(replaced(text, "\"1.0\"", "\"1.7\""), "t")), text);
-  EXPECT_EQ(error_of([&] { from_json(replaced(text, "\"1.0\"", "\"2.0\""), "t"); }),
+  EXPECT_EQ(to_json(from_json(replaced(text, "\"1.1\"", "\"1.7\""), "t")), text);
+  EXPECT_EQ(error_of([&] { from_json(replaced(text, "\"1.1\"", "\"2.0\""), "t"); }),
             "t: version is '2.0', expected 1.x: it was written by another heed");
   EXPECT_EQ(error_of([&] { from_json(replaced(text, "heed-trace", "other"), "t"); }),
             "t: format is 'other', expected 'heed-trace'");
@@ -104,6 +104,24 @@ TEST(Trace, SaysWhatIsWrongWithAFile) {
   EXPECT_EQ(error("\"data\":\"AAAAPw", "\"data\":\"AAAAP"),
             "t: tensors['w'].data is no base64, or cut off: 23 characters");
   EXPECT_EQ(error("\"data\":\"AAAAPw", "\"data\":\"AAAAQw").substr(0, 39), "t: tensors['w'].data has the check sum ");
+}
+
+TEST(Trace, EffectsOfWhatIsNotThereAreRefused) {
+  const auto error = [](Effect effect) {
+    Trace trace = small_trace();
+    effect.seq = trace.output.seq;
+    trace.effects = {std::move(effect)};
+    return error_of([&] { trace.check(); });
+  };
+  const std::string path = small_trace().attn[0].path;
+  EXPECT_EQ(error({.row = 2}), "trace: effects[0].row is 2, expected 0 to 1");
+  EXPECT_EQ(error({.heads = {{"x", 0, 0.5}}}), "trace: effects[0].heads has layer 'x', which is not there");
+  EXPECT_EQ(error({.links = {{.path = path, .values = {"w"}}}}),
+            "trace: effects[0].links.values has shape [1, 2, 2], expected [1, 2]");
+  EXPECT_EQ(error({.left_out = {{{"nowhere", 0, 1}, 0.5}}}),
+            "trace: effects[0].left_out.tokens names sequence 'nowhere', which is not there");
+  EXPECT_EQ(error({.rollout = TokenShares{.source = {"w"}}}),
+            "trace: effects[0].source has shape [1, 2, 2], expected [any]");
 }
 
 TEST(Trace, NumbersThatJsonDoesNotHaveAreRefused) {

@@ -10,6 +10,7 @@ import {kScales, type ScaleName} from './numbers';
 import {turnTheme} from './theme';
 import {readTraces, type Attention, type Trace} from './trace';
 import {CompareView, mostDifferent} from './views/compare';
+import {EffectView} from './views/effect';
 import {HeadsView} from './views/heads';
 import {MapView} from './views/map';
 import {OutputView} from './views/output';
@@ -19,10 +20,10 @@ import {TextView} from './views/text';
 import {WalkView} from './views/walk';
 
 const kBodies: Record<ViewName, (view: View) => any> = {
-  text: TextView, map: MapView, heads: HeadsView, walk: WalkView, output: OutputView, compare: CompareView, table: TableView, states: StatesView,
+  text: TextView, effect: EffectView, map: MapView, heads: HeadsView, walk: WalkView, output: OutputView, compare: CompareView, table: TableView, states: StatesView,
 };
 const nameOf = (view: ViewName, task: string) =>
-  ({text: 'Text', map: 'Map', heads: 'Heads', walk: 'Walk', output: task === 'translate' ? 'Translation' : task === 'tag' ? 'Tags' : 'Output', compare: 'Compare', table: 'Table', states: 'States'})[view];
+  ({text: 'Text', effect: 'Effect', map: 'Map', heads: 'Heads', walk: 'Walk', output: task === 'translate' ? 'Translation' : task === 'tag' ? 'Tags' : 'Output', compare: 'Compare', table: 'Table', states: 'States'})[view];
 
 // Where to begin: the last layer that looks from the output at the input. A comparison begins where texts differ most.
 function begin(traces: Trace[], link: Partial<Choices>): Choices {
@@ -131,7 +132,7 @@ export function App({first}: { first: Trace[] }) {
       </main>
       <footer>
         <p><b>A weight is not an explanation.</b> It says where a head looked, not that the output depends on it: other heads, other layers and the word itself carry the same news, and changing a weight may change nothing.
-          The measured effect of a link, what happens to the output without it, is not in this trace.</p>
+          {trace.raw.effects?.length ? <> What was measured, the output without a word or a head, is in <button type="button" class="link" onClick={() => set({view: 'effect'})}>Effect</button>.</> : <> What happens to the output without it was not measured in this trace.</>}</p>
         <p class="soft">{trace.raw.tool} · {trace.raw.model.kind}, {trace.raw.model.task} · width {trace.raw.model.width}{trace.raw.capture.dropped.length > 0 && <> · not captured: {trace.raw.capture.dropped.join('; ')}</>}</p>
       </footer>
       <div class="visually-hidden" aria-live="polite" id="live">{spoken}</div>
@@ -167,7 +168,7 @@ function Sentence({traces, choices, set, trace}: View) {
   return (
     <section class="sentence">
       {traces.length > 1 && <div class="which" role="group" aria-label="Texts">{traces.map((one, i) =>
-        <button type="button" class={i === choices.trace ? 'now' : ''} aria-pressed={i === choices.trace} onClick={() => set({trace: i, hyp: 0})}><bdi>{one.input().text}</bdi></button>)}</div>}
+        <button type="button" class={i === choices.trace ? 'now' : ''} aria-pressed={i === choices.trace} onClick={() => set({trace: i, hyp: 0})}><bdi>{clip(one.input().text)}</bdi>{one.raw.label && <small class="label"> {one.raw.label}</small>}</button>)}</div>}
       {traces.length === 1 && <p class="source"><bdi>{clip(trace.input().text)}</bdi></p>}
       {trace.raw.model.task === 'translate' && result && <p class="target"><span aria-hidden="true">→ </span><bdi>{clip(result.text)}</bdi></p>}
     </section>
@@ -176,7 +177,7 @@ function Sentence({traces, choices, set, trace}: View) {
 const clip = (text: string) => (text.length > 600 ? text.slice(0, 600) + '…' : text);
 
 function Controls({choices, set, layers: all, layer, panel, trace}: View) {
-  if (choices.view === 'states' || !layer) return null;
+  if (choices.view === 'states' || choices.view === 'effect' || !layer) return null;
   const needsHead = choices.view !== 'heads';
   // A translation is aligned by layers that look from it at the source.
   const cross = choices.view === 'output' ? all.filter((one) => one.role === 'cross' && one.path !== 'decoder.first') : [];

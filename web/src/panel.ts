@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is looked at: one trace, one hypothesis, one layer, one head, as a matrix of units with all choices of the reader
 // applied. And those choices themselves, as a link.
+import type {Method} from './effect';
 import {kMasked, kNotCaptured, keysOf, maskRows, rowsOf, withoutColumns, type ScaleName} from './numbers';
+import {kHidden, weightAt, type LongHead} from './tile';
+import {longHead} from './tiles';
 import type {Attention, Trace} from './trace';
 import {keyUnits, mergeRows, queryUnits, type Unit} from './words';
 
-export const kViews = ['text', 'map', 'heads', 'walk', 'output', 'compare', 'table', 'states'] as const;
+export const kViews = ['text', 'effect', 'map', 'heads', 'walk', 'output', 'compare', 'table', 'states'] as const;
 export type ViewName = (typeof kViews)[number];
 
 export interface Choices {
   view: ViewName; trace: number; hyp: number; layer: string; head: number;  // head: place in the layer; -1: mean of all
   query: number; key: number; pinned: boolean;   // units of the panel
   merge: boolean; special: 'show' | 'dim' | 'out'; scale: ScaleName; step: number; sort: string; pool: 'max' | 'mean'; state: string;
+  why: number; method: Method;  // of the effects: which one, and the method beside the weights
 }
 export const kDefaults: Choices = {
   view: 'text', trace: 0, hyp: 0, layer: '', head: 0, query: 0, key: 0, pinned: false, merge: true, special: 'show', scale: 'linear',
-  step: 1, sort: 'layer', pool: 'max', state: '',
+  step: 1, sort: 'layer', pool: 'max', state: '', why: -1, method: 'gradients',
 };
 
 export function toLink(choices: Choices): string {
@@ -26,7 +30,7 @@ export function toLink(choices: Choices): string {
 }
 
 const kAllowed: Partial<Record<keyof Choices, readonly string[]>> = {
-  view: kViews, special: ['show', 'dim', 'out'], scale: ['linear', 'sqrt', 'log', 'row'], sort: ['layer', 'entropy', 'diagonal', 'sink'], pool: ['max', 'mean'],
+  view: kViews, special: ['show', 'dim', 'out'], scale: ['linear', 'sqrt', 'log', 'row'], sort: ['layer', 'entropy', 'diagonal', 'sink'], pool: ['max', 'mean'], method: ['gradients', 'values', 'integrated', 'rollout'],
 };
 
 // What a link says of the choices; what it says wrongly is passed over.
@@ -96,7 +100,8 @@ export function row(panel: Panel, i: number): Float64Array {
 
 // A row of a long text: its strongest keys are all that was captured.
 function strongestRow({trace, layer, head, queries, keys}: Panel, i: number): Float64Array {
-  const out = new Float64Array(keys.length).fill(kNotCaptured);
+  const out = new Float64Array(keys.length).fill(kNotCaptured), kept = head < 0 ? undefined : longHead(trace, layer, head);
+  if (kept && queries[i]) return computedRow(kept, queries[i], keys);
   const found = trace.tensor(layer.top?.keys), weights = trace.tensor(layer.top?.weights), query = queries[i];
   if (!found || !weights || !query || head < 0) return out;
   const T = layer.q.end - layer.q.begin, k = found.shape[2], unitOf = new Map<number, number>();
@@ -107,6 +112,18 @@ function strongestRow({trace, layer, head, queries, keys}: Panel, i: number): Fl
       if (j !== undefined) out[j] = Math.max(0, out[j]) + weights.data[at] / query.index.length;
     }
   return out;
+}
+
+// A row of a head whose queries and keys were kept.
+function computedRow(head: LongHead, query: Unit, keys: Unit[]): Float64Array {
+  return Float64Array.from(keys, (key) => {
+    let sum = 0, seen = false;
+    for (const t of query.index) for (const s of key.index) {
+      const weight = weightAt(head, t, s);
+      if (weight !== kHidden) { sum += weight / query.index.length; seen = true; }
+    }
+    return seen ? sum : kMasked;
+  });
 }
 
 // The strongest keys of a row until they have `mass` of what it gives, strongest first.

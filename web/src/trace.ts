@@ -16,7 +16,7 @@ export interface Attention {
   stats: { entropy?: string; max?: string; row_sum_error: number };
   top?: { keys?: string; weights?: string };
   pooled?: { queries: number; keys: number; maps: PooledMap[]; received?: string };
-  tiles?: { head: number; error: number }[];
+  tiles?: { head: number; q?: string; k?: string; lse?: string; error: number }[];
 }
 export interface States {
   path: string; stack: string; cell: 'rnn' | 'gru' | 'lstm'; layer: number; direction: 'forward' | 'backward'; tokens: Span;
@@ -25,12 +25,21 @@ export interface States {
 export interface Choice { id: number; piece: string; logprob: number }
 export interface Step extends Choice { row: number; forced: boolean; alternatives?: Choice[] }
 export interface Result { seq: string; text: string; logprob: number; score: number; finished: boolean; steps: Step[] }
+export interface Shares { source?: string; target?: string; baseline?: number; error?: number }
+export interface Effect {
+  seq: string; row: number; name: string; against?: number; value: number;
+  left_out?: { tokens: Span; change?: number }[];
+  heads?: { path: string; head: number; gradient: number; off?: number }[];
+  links?: { path: string; values?: string; gradients?: string }[];
+  integrated?: Shares; rollout?: Shares;
+}
 export interface RawTensor { shape: number[]; dtype: 'f32' | 'f16' | 'u8n' | 'u32'; enc: string; data: string; min?: number; max?: number; crc32?: number }
 export interface RawTrace {
-  format: string; version: string; tool: string;
+  format: string; version: string; tool: string; label?: string;
   model: { kind: string; task: string; layers: number; heads: number; kv_heads: number; width: number; head_width: number };
   sequences: Sequence[]; attn: Attention[]; states: States[];
   output: Result & { others?: Result[] };
+  effects?: Effect[];
   capture: { full: boolean; dropped: string[]; precision: string; tolerance: number };
   tensors: Record<string, RawTensor>;
 }

@@ -9,7 +9,7 @@ import {chromium} from 'playwright-core';
 
 const [program, heed, model, samples, out] = process.argv.slice(2);
 const here = dirname(fileURLToPath(import.meta.url)), shell = readFileSync(join(here, '../dist/page.html'), 'utf8');
-const kViews = ['text', 'map', 'heads', 'walk', 'output', 'compare', 'table', 'states'];
+const kViews = ['text', 'effect', 'map', 'heads', 'walk', 'output', 'compare', 'table', 'states'];
 mkdirSync(out, {recursive: true});
 
 function pageOf(name, text) {
@@ -119,7 +119,7 @@ test('keys alone go through words, heads, layers and steps, and say what they fi
   await page.keyboard.press('?');
   assert.equal(await page.locator('dialog[open]').count(), 1);
   await page.keyboard.press('Escape');
-  const outline = await page.locator('nav button').nth(3).evaluate((x) => { x.focus({focusVisible: true}); return getComputedStyle(x).outlineStyle; });
+  const outline = await page.locator('nav button').nth(kViews.indexOf('walk')).evaluate((x) => { x.focus({focusVisible: true}); return getComputedStyle(x).outlineStyle; });
   assert.equal(outline, 'solid', 'focus can be seen');
   await page.keyboard.press('Enter');
   await page.waitForSelector('main[data-view=walk]');
@@ -184,13 +184,15 @@ test('markup in words is text', async () => {
   hostile.sequences[0].tokens[1].text = evil;
   hostile.sequences[0].tokens[2].text = '\u202Eשלום';
   hostile.output.text = evil;
-  const file = pageOf('hostile', JSON.stringify(hostile));
+  for (const effect of hostile.effects) effect.name = evil;
+  const page = await open(link(pageOf('hostile', JSON.stringify(hostile))));
   for (const view of kViews) {
-    const page = await open(link(file, `#view=${view}`));
+    await page.click(`nav button >> nth=${kViews.indexOf(view)}`);
+    await page.waitForSelector(`main[data-view=${view}] > *`);
     assert.equal(await page.locator('img, #app b:empty').count(), 0);
     assert.ok((await page.textContent('body')).includes(evil));
-    await close(page);
   }
+  await close(page);
 });
 
 test('damaged traces give a readable message', async () => {
@@ -237,6 +239,133 @@ test('traces of every family show every view', async () => {
     }
     await close(page);
   }
+});
+
+// ---- effects ----
+
+test('the effects are the recorded ones, and a click goes on to the head', async () => {
+  const page = await open(link(one, '#view=effect'));
+  const last = trace.effects.length - 1;
+  assert.equal(await page.locator('.chooser button').count(), trace.effects.length);
+  for (const i of [0, last]) {
+    await page.click(`.chooser button >> nth=${i}`);
+    const {value, left_out: left, heads} = trace.effects[i];
+    const strongest = left.reduce((a, b) => (Math.abs(b.change) > Math.abs(a.change) ? b : a));
+    const lead = await page.textContent('.lead'), percent = (x) => `${(100 * Math.exp(x)).toFixed(Math.exp(x) < 0.01 ? 2 : 1)}%`;
+    assert.ok(lead.includes(percent(value)) && lead.includes(percent(value + strongest.change)), lead);
+    assert.ok(lead.includes(trace.sequences[0].tokens[strongest.tokens.begin].text), lead);
+    const row = await page.locator('.worth tbody tr').first().locator('th, td').allTextContents();
+    assert.equal(row[0], `${heads[0].path}.${heads[0].head}`);
+    assert.equal(Number(row[1].replace('−', '-')).toFixed(2), heads[0].gradient.toFixed(2));
+    assert.equal(Number(row[2].replace('−', '-')).toFixed(2), (-heads[0].off).toFixed(2), 'measured');
+  }
+  assert.ok((await page.textContent('main')).includes('not measured'), 'heads that were not switched off');
+  await page.click('.worth button >> nth=0');
+  await page.waitForSelector('main[data-view=map]');
+  assert.ok(page.url().includes(`layer=${trace.effects[last].heads[0].path}`));
+  await close(page);
+  const {effects, ...plain} = trace;
+  assert.ok(effects.length > 0);
+  const without = await open(link(pageOf('without', JSON.stringify(plain)), '#view=effect'));
+  assert.match(await without.textContent('main'), /Not captured/);
+  assert.match(await without.textContent('footer'), /not measured in this trace/);
+  await close(without);
+});
+
+test('two models, and a head on and off, are compared', async () => {
+  const gated = resolve(out, 'gated.html'), models = resolve(out, 'models.html');
+  execFileSync(heed, ['explain', '--model', model, '--out', gated, '--gate', 'decoder.1.cross.0=0', '--effects', 'none', tired]);
+  execFileSync(heed, ['explain', '--model', model, '--out', models, '--compare-model', model, '--effects', 'none', tired]);
+  for (const [file, label] of [[gated, 'decoder.1.cross.0=0'], [models, model]]) {
+    const page = await open(link(file, '#view=compare'));
+    assert.equal(await page.locator('.pair section').count(), 2);
+    assert.ok((await page.locator('.pair h3').last().textContent()).endsWith(label));
+    assert.match(await page.textContent('main .note'), /One sentence, two models/);
+    if (file === models) assert.match(await page.textContent('main .note'), /largest difference of this row is 0.000/, 'a model and itself');
+    await page.screenshot({path: join(out, `compare-${file === gated ? 'gate' : 'models'}-1280-light.png`), fullPage: true});
+    await close(page);
+  }
+});
+
+// ---- long texts ----
+
+// 16,000 tokens, one head with queries and keys that are made up; weights are what they are.
+function longTrace(T) {
+  const D = 64, random = (n, seed) => { let x = seed; return Float32Array.from({length: n}, () => ((x = (x * 1103515245 + 12345) & 0x7fffffff) / 0x7fffffff - 0.5) * 2); };
+  const q = random(T * D, 1), k = random(T * D, 2), lse = new Float32Array(T), score = (t, s) => { let sum = 0; for (let d = 0; d < D; ++d) sum += q[t * D + d] * k[s * D + d]; return sum / 8; };
+  // Of every row the sum over a thousandth of what it sees, scaled: the page takes lse as it is given.
+  for (let t = 0; t < T; ++t) { let sum = 0, n = 0; for (let s = t % 97; s <= t; s += 97) { sum += Math.exp(score(t, s)); ++n; } lse[t] = n ? Math.log((sum * (t + 1)) / n) : score(t, 0); }
+  const bytes = (array) => Buffer.from(array.buffer).toString('base64');
+  const half = (array) => { const out = Buffer.alloc(array.length * 2); array.forEach((x, i) => { const b = new Uint32Array(Float32Array.of(x).buffer)[0], e = ((b >> 23) & 255) - 112; out.writeUInt16LE(e <= 0 ? 0 : ((b >>> 16) & 0x8000) | (e << 10) | ((b >> 13) & 1023), 2 * i); }); return out.toString('base64'); };
+  const map = Uint8Array.from({length: 128 * 128}, (_, i) => (i % 128 <= i / 128 ? 40 + (i * 7919) % 200 : 0));
+  const span = {seq: 'target', begin: 0, end: T};
+  return {q, k, lse, score, text: JSON.stringify({format: 'heed-trace', version: '1.1', tool: 'by hand', model: {kind: 'transformer', task: 'language', layers: 1, heads: 1, kv_heads: 1, width: 64, head_width: 64},
+    sequences: [{id: 'target', role: 'text', text: 'w '.repeat(T), tokens: Array.from({length: T}, (_, i) => ({id: i % 97 + 5, piece: `w${i % 97}`, text: i === 12345 ? 'needle' : `w${i % 97}`, special: false, word: i}))}],
+    attn: [{id: 'd', path: 'decoder.0.self', stack: 'decoder', layer: 0, role: 'masked', heads: [0], key_heads: [0], q: span, k: span, score: {fn: 'dot', scale: 0.125}, mask: {type: 'causal', offset: 0}, stats: {row_sum_error: 0},
+      pooled: {queries: T, keys: T, maps: [{head: 0, mean: 'm', max: 'm'}]}, tiles: [{head: 0, q: 'q', k: 'k', lse: 'l', error: 0.001}]}],
+    states: [], output: {seq: 'target', text: '', logprob: 0, score: 0, finished: true, steps: []}, capture: {full: false, dropped: [], precision: 'f32', tolerance: 0.002},
+    tensors: {q: {shape: [T, D], dtype: 'f16', enc: 'base64', data: half(q)}, k: {shape: [T, D], dtype: 'f16', enc: 'base64', data: half(k)}, l: {shape: [T], dtype: 'f32', enc: 'base64', data: bytes(lse)},
+      m: {shape: [128, 128], dtype: 'u8n', min: 0, max: 1, enc: 'base64', data: Buffer.from(map).toString('base64')}}})};
+}
+
+test('16,000 tokens: painted soon, dragged smoothly, tiles made by a worker, jumped to by a word', async () => {
+  const made = longTrace(16000), file = pageOf('long', made.text);
+  console.log(`        ${(readFileSync(file).length / 1e6).toFixed(1)} MB`);
+  const begin = Date.now(), page = await open(link(file, '#view=map&merge=false'));
+  await page.waitForSelector('canvas.long');
+  const paint = await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now())))));
+  console.log(`        painted after ${Math.round(paint)} ms of the page, ${Date.now() - begin} ms with the browser's own`);
+  await page.fill('input[type=search]', 'needle');
+  await page.press('input[type=search]', 'Enter');
+  await page.waitForFunction(() => location.hash.includes('query=12345'));
+  const value = async () => { for (let i = 0; i < 50 && !/needle/.test(await page.textContent('.readout')); ++i) await page.waitForTimeout(40); return page.textContent('.readout'); };
+  const text = await value(), [, key] = /to \S+ \((\d+)\)/.exec(text), expected = Math.exp(made.score(12345, Number(key)) - made.lse[12345]);
+  assert.ok(Math.abs(Number(text.trim().split(/\s+/).pop()) - expected) <= 2e-3 * Math.max(1, expected), `${text}, expected ${expected}`);
+  await page.waitForFunction(() => Number(document.querySelector('canvas.long').dataset.tiles) > 0, undefined, {timeout: 8000});
+  await page.waitForTimeout(300);
+  await page.screenshot({path: join(out, 'long-1280-light.png')});
+  // The handler and the picture that it leads to, a hundred times.
+  const times = await page.evaluate(async () => {
+    const canvas = document.querySelector('canvas.long'), rect = canvas.getBoundingClientRect(), all = [];
+    const fire = (type, x, y) => canvas.dispatchEvent(new PointerEvent(type, {pointerId: 1, clientX: x, clientY: y, bubbles: true}));
+    canvas.setPointerCapture = () => {};
+    fire('pointerdown', rect.left + 300, rect.top + 300);
+    for (let i = 0; i < 100; ++i) {
+      let painting = 0;
+      requestAnimationFrame(() => { painting = performance.now(); });  // before the page's own, which the handler asks for
+      const from = performance.now();
+      fire('pointermove', rect.left + 300 - i, rect.top + 300 - i);
+      const handled = performance.now() - from;
+      await new Promise((done) => requestAnimationFrame(() => { all.push(handled + performance.now() - painting); done(); }));
+    }
+    fire('pointercancel', rect.left, rect.top);
+    return all.sort((a, b) => a - b);
+  });
+  console.log(`        pan handler with its picture: median ${times[50].toFixed(2)} ms, longest ${times[99].toFixed(1)} ms`);
+  assert.ok(times[50] < 12, `${times[50]} ms`);
+  assert.ok(paint < 8000, `first paint after ${paint} ms`);  // 2 s on a machine that does nothing else: docs/page.md
+  await close(page);
+});
+
+// ---- accessibility ----
+
+test('axe finds nothing serious in any view, light or dark', async () => {
+  const axe = readFileSync(join(here, '../node_modules/axe-core/axe.min.js'), 'utf8');
+  for (const [file, views] of [[two, kViews], [reportFile, ['']]])
+    for (const dark of [false, true]) {
+      const context = await browser.newContext({viewport: {width: 1280, height: 900}, colorScheme: dark ? 'dark' : 'light', reducedMotion: 'reduce', bypassCSP: true});
+      const page = await context.newPage();
+      await page.goto(link(file));
+      await page.waitForSelector('#app > *');
+      await page.evaluate(axe);
+      for (const view of views) {
+        if (view) { await page.click(`nav button >> nth=${kViews.indexOf(view)}`); await page.waitForSelector(`main[data-view=${view}] > *`); }
+        const found = await page.evaluate(async () => (await axe.run(document, {resultTypes: ['violations']})).violations.filter((one) => ['serious', 'critical'].includes(one.impact))
+          .map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120) + ' ' + (node.any[0]?.message ?? '')).slice(0, 3).join(' | ')}`));
+        assert.deepEqual(found, [], `${view} ${dark ? 'dark' : 'light'}`);
+      }
+      await context.close();
+    }
 });
 
 // ---- reports (plot.html) ----

@@ -16,7 +16,7 @@ if (!folder) {
 const to = mkdtempSync(join(tmpdir(), 'heed-web-'));
 try {
   await esbuild.build({entryPoints: [join(here, 'unit.test.ts')], bundle: true, platform: 'node', format: 'esm', outfile: join(to, 'unit.test.mjs'),
-    define: {CIVIDIS: JSON.stringify('0'.repeat(1536)), PUOR: JSON.stringify('0'.repeat(1536))}, logLevel: 'warning', jsx: 'automatic', jsxImportSource: 'preact'});
+    define: {CIVIDIS: JSON.stringify('0'.repeat(1536)), PUOR: JSON.stringify('0'.repeat(1536)), TILE_WORKER: '""'}, logLevel: 'warning', jsx: 'automatic', jsxImportSource: 'preact'});
   const done = spawnSync(process.execPath, ['--test', join(to, 'unit.test.mjs')], {stdio: 'inherit', env: {...process.env, HEED_TRACES: resolve(folder)}});
   process.exitCode = done.status ?? 1;
 } finally {

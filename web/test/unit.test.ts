@@ -7,6 +7,10 @@ import {join} from 'node:path';
 import test from 'node:test';
 import {headStats, kLeftOut, kMasked, kNotCaptured, keysOf, number, queriesOf, rankOf, rowsOf, scaleOf, seenBy, sees, walk, withoutColumns} from '../src/numbers';
 import {fromLink, kDefaults, panelOf, row, strongest, toLink} from '../src/panel';
+import {agreement, effectRows, layersOf, methodsOf, mostMeasured} from '../src/effect';
+import {kHidden, kOutside, kTile, makeTile, weightAt} from '../src/tile';
+import {longHead} from '../src/tiles';
+import {levelOf} from '../src/views/long_map';
 import {axesOf, placesOf, readReport, runs, withoutPlace} from '../src/plot/report';
 import {csvOf} from '../src/plot/plot';
 import {axisOf, stepOf, tickText, valueText} from '../src/scale';
@@ -227,4 +231,60 @@ test('plots: gaps where nothing was measured, and what has no place', () => {
   assert.equal(csvOf(plot).split('\n')[5], '"b,""",2,1,0.5,2');
   assert.throws(() => readReport('{"format":"heed-report","version":"2.0"}'), /version is '2.0', expected 1.x/);
   assert.throws(() => readReport('{}'), /format is 'undefined', expected 'heed-report'/);
+});
+
+test('effects: words have the recorded numbers, in every family', () => {
+  let measured = 0, methods = 0, masked = 0;
+  for (const [name, trace] of traces)
+    for (const effect of trace.raw.effects ?? [])
+      for (const layer of layersOf(effect, trace.layers(0))) {
+        const own = methodsOf(effect, layer);
+        methods += own.length;
+        for (const method of own) {
+          const rows = effectRows(trace, effect, layer, -1, method);
+          near(rows.reduce((sum, one) => sum + Math.max(0, one.weight), 0), 1, 1e-5, `${name} ${layer.id}`);
+          masked += rows.some((one) => one.weight === kMasked);
+          const parts = layer.heads.map((_, h) => effectRows(trace, effect, layer, h, method));
+          if (method === 'gradients') rows.forEach((one, i) => { if (one.method !== undefined) near(one.method, parts.reduce((sum, part) => sum + part[i].method, 0), 1e-6, 'heads are summed'); });
+        }
+        for (const one of effectRows(trace, effect, layer, 0, undefined)) measured += one.measured !== undefined;
+        const words = (effect.left_out ?? []).filter((one) => one.change !== undefined && one.tokens.seq === layer.k.seq);
+        const rows = effectRows(trace, effect, layer, 0, undefined);
+        near(rows.reduce((sum, one) => sum + (one.measured ?? 0), 0), -words.reduce((sum, one) => sum + one.change, 0), 1e-9, `${name}: no word is lost`);
+      }
+  assert.ok(measured > 0 && methods > 0 && masked > 0, `${measured} ${methods} ${masked}`);
+  const row = (weight, measured) => ({unit: {}, weight, method: undefined, measured});
+  near(agreement([row(0.1, 1), row(0.2, -2), row(0.7, 3)]), 1, 1e-12, 'the same order, by size');
+  near(agreement([row(0.7, 1), row(0.2, 2), row(0.1, 3)]), -1, 1e-12, 'the other way round');
+  assert.equal(agreement([row(0.5, 1), row(0.5, undefined), row(kMasked, 2)]), undefined);
+  const effect = (change) => ({left_out: [{change}, {}]});
+  assert.equal(mostMeasured([effect(1), effect(-5), effect(2)]), 1);
+});
+
+test('tiles are the weights that were recorded, and their maxima from afar', () => {
+  let compared = 0;
+  for (const [name, trace] of traces)
+    for (const layer of trace.raw.attn)
+      layer.heads.forEach((_, h) => {
+        const head = longHead(trace, layer, h), keys = trace.tensor(layer.top?.keys), weights = trace.tensor(layer.top?.weights);
+        if (!head || !keys || !weights) return;
+        const near_ = makeTile(head, 0, 0, 0), far = makeTile(head, 2, 0, 0), width = keys.shape[2];
+        for (let t = 0; t < head.T; ++t)
+          for (let i = 0; i < width; ++i) {
+            const at = (h * head.T + t) * width + i;
+            if (keys.data[at] === 4294967295) continue;
+            const s = keys.data[at] - layer.k.begin;
+            near(weightAt(head, t, s), weights.data[at], head.error + weights.data[at] * 2 ** -11 + 1e-6, `${name} ${layer.id} ${t} ${s}`);
+            assert.equal(near_[t * kTile + s], Math.fround(weightAt(head, t, s)));
+            ++compared;
+          }
+        assert.equal(near_[kTile * head.T], kOutside);
+        for (let t = 0; t < head.T; ++t)
+          for (let s = 0; s < head.S; ++s) {
+            assert.equal(weightAt(head, t, s) === kHidden, !sees(layer, t, s));
+            assert.ok(far[Math.floor(t / 4) * kTile + Math.floor(s / 4)] >= near_[t * kTile + s]);
+          }
+      });
+  assert.ok(compared > 100, `${compared}`);
+  assert.deepEqual([40, 1, 0.5, 0.3, 0.01].map(levelOf), [0, 0, 1, 2, 5]);
 });

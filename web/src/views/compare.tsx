@@ -69,6 +69,7 @@ export function CompareView(view: View) {
     const place = {query: cellFound.query, key: cellFound.key < 0 ? choices.key : cellFound.key};
     if (click) { view.setHover(undefined); view.set({...place, pinned: true}); } else view.setHover(place);
   };
+  const sameText = view.trace.input().text === other.input().text;
   const reason = unlike(panel, right), list = Array.from({length: rows}, (_, j) => j);
   const value = (one: Panel, j: number) => (j < one.keys.length && at.query < one.queries.length ? cell(one, at.query, j) : NaN);
   const show = (x: number) => (Number.isNaN(x) ? '' : x < 0 ? 'masked' : number(x));
@@ -78,7 +79,7 @@ export function CompareView(view: View) {
       <Legend scale={choices.scale} />
       <div class="pair">
         {[{one: panel, trace: view.trace, make: makeLeft}, {one: right, trace: other, make: makeRight}].map(({one, trace, make}, i) => (
-          <section><h3><bdi>{trace.input().text}</bdi></h3><p class="soft">{trace.results[0]?.text && <>→ <bdi>{trace.results[0].text}</bdi></>}</p>
+          <section><h3><bdi>{trace.input().text}</bdi>{trace.raw.label && <small class="label"> {trace.raw.label}</small>}</h3><p class="soft">{trace.results[0]?.text && <>→ <bdi>{trace.results[0].text}</bdi></>}</p>
             <Figure label={`Weights for: ${trace.input().text}`} make={make} name="compare" keep={i === 0} csv={csv} onPoint={point(one)} onLeave={() => view.setHover(undefined)} /></section>
         ))}
       </div>
@@ -91,10 +92,11 @@ export function CompareView(view: View) {
             return <tr class={j === at.key ? 'chosen' : ''}><td class={differs ? 'differs' : ''}><bdi>{panel.keys[j]?.label ?? ''}</bdi></td><td class="wide">{show(a)}<Bar value={a} /></td>
               <td class={differs ? 'differs' : ''}><bdi>{right.keys[j]?.label ?? ''}</bdi></td><td class="wide">{show(b)}<Bar value={b} /></td></tr>;
           })}</tbody></table></div>
-        <Note title="Two sentences, one head">
-          <p>Change one word, and see which looks change with it. Both maps have one scale; the same row and column are marked in both.</p>
+        <Note title={sameText ? 'One sentence, two models' : 'Two sentences, one head'}>
+          <p>{sameText ? <>The same words, read by another model, or by one with heads scaled or off. Weights of the same layer and head are beside each other.</> : <>Change one word, and see which looks change with it.</>} Both maps have one scale; the same row and column are marked in both.</p>
           <p><button type="button" onClick={() => { const found = mostDifferent(traces[0], traces[1], choices.merge); if (found) view.set(found); }}>Go where they differ most</button></p>
-          <p>Look at the word that was changed, or at one that depends on it, such as a pronoun: what do they look at now?</p>
+          {!sameText && <p>Look at the word that was changed, or at one that depends on it, such as a pronoun: what do they look at now?</p>}
+          {sameText && <p>It said <Word>{view.trace.results[0].text || '(nothing)'}</Word> here ({number(view.trace.results[0].logprob, 2)}) and <Word>{other.results[0].text || '(nothing)'}</Word> there ({number(other.results[0].logprob, 2)}); the numbers are log-probabilities.</p>}
           <p class="soft">{reason ? <>No map of differences is drawn: {reason}. A difference of unlike words means nothing.</> : <>The words are the same in both, so numbers can be subtracted: the largest difference of this row is {number(Math.max(...list.map((j) => Math.abs(value(panel, j) - value(right, j)))))}.</>}</p>
           <p>Now: <Word>{panel.keys[at.key]?.label ?? '?'}</Word> {show(value(panel, at.key))} here, <Word>{right.keys[at.key]?.label ?? '?'}</Word> {show(value(right, at.key))} there.</p>
         </Note>
