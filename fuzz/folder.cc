@@ -55,7 +55,7 @@ std::shared_ptr<const text::Tokenizer> letters(const std::string& words) {
 struct Sound {
   std::string name;
   models::ModelOptions options;
-  bool tags = false;
+  bool tags = false, int8 = false;
 };
 
 std::vector<Sound> families() {
@@ -77,10 +77,12 @@ std::vector<Sound> families() {
           {"rnn", rnn},
           {"rnn-attention", attention},
           {"rnn-self-attention", both},
-          {"self-attentive", self_attentive, true}};
+          {"self-attentive", self_attentive, true},
+          {"transformer-int8", transformer, false, true},
+          {"rnn-attention-int8", attention, false, true}};
 }
 
-void save(const Sound& sound, const std::string& folder) {
+void save_f32(const Sound& sound, const std::string& folder) {
   const auto source = letters("a b c d e");
   const auto model = models::make_model(sound.options, 1);
   folder::save(folder, *model,
@@ -89,6 +91,13 @@ void save(const Sound& sound, const std::string& folder) {
   data::IdPairs pairs(source->size(), source->size());
   pairs.add(source->encode("a b c"), source->encode("c d"));
   folder::save_shortlist(folder, data::Shortlist::learn(pairs, true, source->special()));
+}
+
+void save(const Sound& sound, const std::string& folder) {
+  if (!sound.int8) return save_f32(sound, folder);
+  save_f32(sound, folder + ".f32");
+  folder::save_int8(folder + ".f32", folder);
+  fs::remove_all(folder + ".f32");
 }
 
 // Translations with the folder's shortlist, where it still has one.

@@ -12,10 +12,11 @@ tokens, so that rounding may decide: --allow-differences says how many outputs m
 
 First the model is converted, and the greedy outputs of both in f32 are compared token for token: where they differ, nothing
 is measured. Then, for each number of threads, batch and beam, rounds of both alternate: a call that is not timed, and
-one that is, by the wall clock, without opening the model. CTranslate2 runs in f32 and in int8, each with all splits of
+one that is, by the wall clock, without opening the model. CTranslate2 runs with all splits of
 the threads into workers and threads of a worker; its fastest split counts. The ratio of a round is heed's output tokens
 a second over CTranslate2's, each by the tokens of its own outputs; the table has medians over the rounds. Above 1, heed
-is the faster. heed computes in f32 in all of them.
+is the faster. Both compute in f32, or both in int8 (--type), heed from
+the folder that `heed convert --weights int8` writes.
 """
 import argparse
 import datetime
@@ -51,7 +52,7 @@ def arguments():
     parser.add_argument("--threads", type=compare.numbers, default=[1, 2])
     parser.add_argument("--batch", type=compare.numbers, default=[1, 32])
     parser.add_argument("--beam", type=compare.numbers, default=[1, 4])
-    parser.add_argument("--types", default="float32,int8", help="of CTranslate2's computation")
+    parser.add_argument("--type", default="float32", choices=["float32", "int8"], help="what both compute in")
     parser.add_argument("--max-length", type=int, default=64, help="tokens of an output at most")
     parser.add_argument(
         "--length", type=int, default=0, help="tokens that every output is forced to have; 0: as they come, with --preset 24"
@@ -70,10 +71,20 @@ class Heed:
     def __init__(self, options, folder):
         self.options, self.file = options, pathlib.Path(folder) / "heed.json"
 
-    def run(self, threads, batch, beam, ids=False):
+    def folder(self, kind):
+        """The model for this type; in int8 it is converted when it is first needed."""
+        if kind != "int8":
+            return self.options.model
+        folder = self.file.parent / "heed-int8"
+        if not folder.exists():
+            command = [self.options.heed, "convert", "--weights", "int8", self.options.model, str(folder)]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return str(folder)
+
+    def run(self, threads, batch, beam, kind="float32", ids=False):
         o = self.options
         sentences = str(sentences_of(o, batch))
-        command = [o.heed, "bench", "translate", "--model", o.model, "--sentences", sentences, "--rounds", "1"]
+        command = [o.heed, "bench", "translate", "--model", self.folder(kind), "--sentences", sentences, "--rounds", "1"]
         command += ["--threads", str(threads), "--batch", str(batch), "--beam", str(beam), "--json", str(self.file)]
         command += ["--length", str(o.length)] if o.length else ["--max-length", str(o.max_length)]
         command += ["--data", o.data] if o.data else []
@@ -81,8 +92,8 @@ class Heed:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return json.loads(self.file.read_text())
 
-    def rate(self, threads, batch, beam):
-        return self.run(threads, batch, beam)["rows"][0]["tokens_per_second"]
+    def rate(self, row):
+        return self.run(row["threads"], row["batch"], row["beam"], row["ctranslate2_type"])["rows"][0]["tokens_per_second"]
 
 
 class CTranslate2:
@@ -164,7 +175,7 @@ def measure(options, heed, peers, sources, row):
     ours, theirs = [], {peer: [] for peer in peers}
     sources = sources[: sentences_of(options, row["batch"])]
     for _ in range(options.rounds):
-        ours.append(heed.rate(row["threads"], row["batch"], row["beam"]))
+        ours.append(heed.rate(row))
         for peer, rates in theirs.items():
             rates.append(peer.rate(options, sources, row["batch"], row["beam"]))
     best = max(peers, key=lambda peer: statistics.median(theirs[peer]))
@@ -216,18 +227,17 @@ def main():
         print("\n".join(report["ctranslate2_backend"]))
         print(f"{'threads':>7} {'batch':>5} {'beam':>4} {'type':>8} {'split':>6} {'heed tok/s':>11} {'CT2 tok/s':>11} {'ratio':>7}")
         for threads in options.threads:
-            for kind in options.types.split(","):
-                peers = [CTranslate2(folder, kind, *split) for split in splits(threads)]
-                for batch in options.batch:
-                    for beam in options.beam:
-                        row = {"threads": threads, "batch": batch, "beam": beam, "ctranslate2_type": kind}
-                        f = measure(options, heed, peers, sources, row)
-                        report["rows"].append(f)
-                        print(
-                            f"{threads:>7} {batch:>5} {beam:>4} {kind:>8} {f['split']:>6}"
-                            f" {f['heed_tokens_per_second']:>11} {f['ctranslate2_tokens_per_second']:>11} {f['ratio']:>7}",
-                            flush=True,
-                        )
+            peers = [CTranslate2(folder, options.type, *split) for split in splits(threads)]
+            for batch in options.batch:
+                for beam in options.beam:
+                    row = {"threads": threads, "batch": batch, "beam": beam, "ctranslate2_type": options.type}
+                    f = measure(options, heed, peers, sources, row)
+                    report["rows"].append(f)
+                    print(
+                        f"{threads:>7} {batch:>5} {beam:>4} {options.type:>8} {f['split']:>6}"
+                        f" {f['heed_tokens_per_second']:>11} {f['ctranslate2_tokens_per_second']:>11} {f['ratio']:>7}",
+                        flush=True,
+                    )
     out = pathlib.Path(options.out)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(report, indent=2) + "\n")

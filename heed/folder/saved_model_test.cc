@@ -236,6 +236,68 @@ TEST_F(SavedModel, HasRegularFiles) {
   }
 }
 
+// For translators of any family.
+TEST(Int8Folder, IsTheModelThatOpeningInInt8Gives) {
+  const RnnSeq2SeqOptions rnn{.vocabulary = 9, .width = 8};
+  for (const ModelOptions& options : {small_options(TransformerKind::encoder_decoder), ModelOptions(rnn)}) {
+    const TemporaryFolder before, after;
+    save(before.path(), *make_model(options, seeded(3)));
+    save_int8(before.path(), after.path());
+    const auto logits = [](const data::TextModel& opened) {
+      Parallel parallel(1);
+      Workspace workspace;
+      nn::Pass pass{{parallel, workspace}};
+      const Tokens source{Tensor::of({1, 3}, std::vector<int32_t>{4, 5, 6})};
+      return opened.model().logits(pass, source, source).value().to_doubles();
+    };
+    const std::vector<double> rounded = logits(open(after.path()));
+    EXPECT_EQ(rounded, logits(open(before.path(), {.weights = DType::i8})));
+    EXPECT_NE(rounded, logits(open(before.path())));
+    const TemporaryFolder again;  // rounding once is rounding twice
+    save_int8(after.path(), again.path());
+    EXPECT_EQ(read_file(again.file("model.safetensors"), 1 << 20), read_file(after.file("model.safetensors"), 1 << 20));
+    EXPECT_LT(std::filesystem::file_size(after.file("model.safetensors")),
+              std::filesystem::file_size(before.file("model.safetensors")));
+  }
+}
+
+TEST_F(SavedModel, InInt8IsForInferenceAlone) {
+  const TemporaryFolder to;
+  save_int8(folder_.path(), to.path());
+  const std::string expected =
+      to.file("config.json") + ": weights are int8, for inference alone; expected f32 to train";
+  EXPECT_EQ(error_of([&] { checked_model_options(to.path()); }), expected);
+  EXPECT_EQ(error_of([&] { open_model(to.path(), DType::f32, true); }), expected);
+  EXPECT_EQ(error_of([&] { save_int8(to.path(), to.path()); }),
+            "folder '" + to.path() + "' is the model's own, expected another one");
+}
+
+TEST_F(SavedModel, InInt8SaysWhatIsWrong) {
+  const TemporaryFolder from;
+  save(from.path(), *model_);
+  const std::string matrix = "encoder.0.self.q.weight";
+  const auto error_after = [&](const std::string& name, auto&& change) {
+    save_int8(from.path(), folder_.path());
+    std::vector<std::byte> bytes;
+    rewrite([&](auto& tensors) {
+      for (auto& t : tensors) {
+        if (t.name != name) continue;
+        bytes.assign(t.bytes.begin(), t.bytes.end());
+        t.bytes = bytes;
+        change(t, bytes);
+      }
+    });
+    return load_error();
+  };
+  EXPECT_EQ(error_after(matrix, [](auto&, auto& bytes) { bytes[9] = std::byte{0x80}; }),
+            parameters() + ": tensor '" + matrix + "' holds -128 at [1, 1], expected -127 to 127");
+  EXPECT_EQ(error_after(matrix + ".scale",
+                        [](auto&, auto& bytes) { bytes[2] = std::byte{0xC0}, bytes[3] = std::byte{0x7F}; }),
+            parameters() + ": tensor '" + matrix + ".scale' holds nan at [0], expected finite numbers");
+  EXPECT_EQ(error_after(matrix + ".scale", [](auto& t, auto&) { t.name = "other"; }),
+            parameters() + ": has 1 tensor that no parameter of this model has the name of ('other')");
+}
+
 // Of each family: states are what comes before the last projection.
 TEST(Model, HasStatesVocabulariesAndOutputs) {
   Parallel parallel(1);
