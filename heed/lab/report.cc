@@ -44,12 +44,6 @@ Json to_json(const Plot& plot) {
 
 Json to_json(const Table& table) { return {{"title", table.title}, {"columns", table.columns}, {"rows", table.rows}}; }
 
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(folder + ": cannot create the folder: " + error.message());
-}
-
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -126,12 +120,19 @@ std::string settings(const Report& report) {
   return text;
 }
 
+std::string introduction(const Experiment& experiment) {
+  std::string text = experiment.name + ": " + experiment.claim + "\n" + experiment.method + "\n";
+  for (size_t i = 0; i < experiment.tests.size(); ++i) {
+    text += "test " + std::to_string(i + 1) + ": " + experiment.tests[i] + "\n";
+  }
+  return text;
+}
+
 std::string findings_text(const Report& report) {
   std::string text;
   for (size_t i = 0; i < report.result.findings.size(); ++i) {
     const Finding& finding = report.result.findings[i];
-    text += "test " + std::to_string(i + 1) + ": " + report.experiment.tests[i] + "\n  " +
-            (finding.held ? "held: " : "did not hold: ") + finding.measured + "\n";
+    text += "test " + std::to_string(i + 1) + (finding.held ? " held: " : " did not hold: ") + finding.measured + "\n";
   }
   return text + verdict(report) + "\n";
 }
@@ -179,6 +180,12 @@ page::Report to_page(const Report& report) {
     if (plot.note.empty()) plot.note = report.options.quick ? "One seed." : "Mean, lowest and highest of three seeds.";
   }
   return page;
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(folder + ": cannot create the folder: " + error.message());
 }
 
 void save(const Report& report, const std::string& folder) {
