@@ -8,6 +8,7 @@
 #include <chrono>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,15 +58,17 @@ struct Command {
 
   lab::Report run_one(const lab::Experiment& experiment, const std::string& folder) const {
     if (!folder.empty()) lab::make_folder(folder);
-    print("{}: {}\n{}\n\n", experiment.name, experiment.claim, experiment.method);
+    write_output(lab::introduction(experiment) + "\n");
     flush_output();
     Parallel parallel(threads);
-    constexpr int64_t kWhole = 1000;
-    Progress progress("thousandths", kWhole);
-    lab::Context context(options, parallel, [&](double done) { progress.show(static_cast<int64_t>(kWhole * done)); });
+    std::optional<Progress> progress;
+    lab::Context context(options, parallel, [&](int64_t done, int64_t all) {
+      if (!progress) progress.emplace("steps", all);
+      progress->show(done);
+    });
     const auto began = std::chrono::steady_clock::now();
     lab::Result result = lab::run(experiment, context);
-    progress.end();
+    progress.reset();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     lab::Report report{.experiment = experiment,
                        .options = options,

@@ -60,9 +60,7 @@ Context::Context(const Options& options, Parallel& parallel, Progress progress, 
 void Context::step(int64_t steps) {
   check_cancel(cancel_);
   done_ += steps;
-  if (progress_ && expected_ > 0) {
-    progress_(std::min(1.0, static_cast<double>(done_) / static_cast<double>(expected_)));
-  }
+  if (progress_ && expected_ > 0) progress_(std::min(done_, expected_), expected_);
 }
 
 Result run(const Experiment& experiment, Context& context) {

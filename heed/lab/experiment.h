@@ -57,8 +57,8 @@ struct Result {
 // What an experiment runs with.
 class Context {
  public:
-  // How much is done, from 0 to 1.
-  using Progress = std::function<void(double done)>;
+  // How many steps of how many are done.
+  using Progress = std::function<void(int64_t done, int64_t all)>;
 
   Context(const Options& options, Parallel& parallel, Progress progress = {}, const Cancel* cancel = nullptr);
 

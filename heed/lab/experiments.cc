@@ -8,8 +8,8 @@ namespace heed::lab {
 
 std::span<const Experiment> experiments() {
   static const std::vector<Experiment> all{
-      bottleneck(), distance(), scale(),    heads(),       scores(),    bases(),       order(),   peek(),
-      matrix(),     cache(),    diagonal(), relatedness(), alignment(), explanation(), pronoun(),
+      scale(),  order(), peek(),        matrix(),   cache(),     bottleneck(),  distance(), heads(),
+      scores(), bases(), relatedness(), diagonal(), alignment(), explanation(), pronoun(),
   };
   return all;
 }

@@ -28,16 +28,16 @@ Experiment squares() {
 
 TEST(Lab, SaysWhichTestsHeld) {
   Parallel parallel(1);
-  double done = 0;
-  Context context({.quick = true, .seed = 5}, parallel, [&](double share) { done = share; });
+  int64_t done = 0;
+  Context context({.quick = true, .seed = 5}, parallel, [&](int64_t steps, int64_t all) { done = 10 * steps + all; });
   const Experiment experiment = squares();
   const Report report{experiment, {.quick = true, .seed = 5}, lab::run(experiment, context)};
-  EXPECT_EQ(done, 1);
+  EXPECT_EQ(done, 22);  // 2 of 2
   EXPECT_EQ(context.seeds().size(), 1U);
   EXPECT_FALSE(held(report.result));
   EXPECT_EQ(verdict(report), "squares: the claim did not hold, 1 of 2 tests (a quick run: small, one seed)");
-  EXPECT_EQ(findings_text(report),
-            "test 1: first\n  held: 1 < 2\ntest 2: second\n  did not hold: 3 < 2\n" + verdict(report) + "\n");
+  EXPECT_EQ(introduction(experiment), "squares: c\nm\ntest 1: first\ntest 2: second\n");
+  EXPECT_EQ(findings_text(report), "test 1 held: 1 < 2\ntest 2 did not hold: 3 < 2\n" + verdict(report) + "\n");
   EXPECT_EQ(to_text(report.result.tables[0]), "Numbers\nn   square\n10  100\n2   4\n");
 }
 

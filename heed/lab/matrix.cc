@@ -76,12 +76,11 @@ Forms measure_forms(Context& context, int64_t T, int rounds) {
   const Tensor q = nn::normal({1, T, kWidth}, 1, rng), k = nn::normal({1, T, kWidth}, 1, rng),
                v = nn::normal({1, T, kWidth}, 1, rng), vt = transposed(v), y = Tensor::like(v);
   Tensor matrices, fused;
-  const auto times = measured({[&] { by_vectors(q, k, v, y); }, [&] { matrices = by_matrices(pass, q, k, vt); },
-                               [&] { fused = ops::attention(pass, {.q = q, .k = k, .v = v}).out.value(); }},
-                              rounds);
-  return {1e3 * median(times[0]),           1e3 * median(times[1]),
-          1e3 * median(times[2]),           median_ratio(times[0], times[1]),
-          median_ratio(times[1], times[2]), std::max(difference(y, matrices), difference(y, fused))};
+  const auto times = fastest({[&] { by_vectors(q, k, v, y); }, [&] { matrices = by_matrices(pass, q, k, vt); },
+                              [&] { fused = ops::attention(pass, {.q = q, .k = k, .v = v}).out.value(); }},
+                             rounds);
+  return {1e3 * times[0],      1e3 * times[1],      1e3 * times[2],
+          times[0] / times[1], times[1] / times[2], std::max(difference(y, matrices), difference(y, fused))};
 }
 
 // A layer of self-attention with its projections, and an RNN and an LSTM of the same width, over one row of T tokens:
@@ -100,13 +99,13 @@ std::vector<Layer> measure_layers(Context& context, int64_t T, int rounds) {
   Workspace workspace;
   nn::Pass alone{{one, workspace}}, together{{context.parallel(), workspace}};
   const auto times =
-      measured({[&] { attention(alone, x, x, {}); }, [&] { attention(together, x, x, {}); }, [&] { rnn(alone, x); },
-                [&] { rnn(together, x); }, [&] { lstm(alone, x); }, [&] { lstm(together, x); }},
-               rounds);
+      fastest({[&] { attention(alone, x, x, {}); }, [&] { attention(together, x, x, {}); }, [&] { rnn(alone, x); },
+               [&] { rnn(together, x); }, [&] { lstm(alone, x); }, [&] { lstm(together, x); }},
+              rounds);
   std::vector<Layer> layers{{"self-attention"}, {"RNN"}, {"LSTM"}};
   for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].milliseconds = 1e3 * median(times[2 * i]);
-    layers[i].gain = median_ratio(times[2 * i], times[2 * i + 1]);
+    layers[i].milliseconds = 1e3 * times[2 * i];
+    layers[i].gain = times[2 * i] / times[2 * i + 1];
   }
   return layers;
 }
@@ -164,7 +163,7 @@ Experiment matrix() {
           .method =
               "The same attention word by word in plain loops, as products of matrices with a softmax between, "
               "and as one fused kernel. Then a layer of self-attention beside recurrent ones of the same width, "
-              "over one row. Times are medians over interleaved rounds; the tests look at the longest rows.",
+              "over one row. Times are the fastest of interleaved rounds; the tests look at the longest rows.",
           .tests = {"all forms give the same, to 1e-5: some hundred roundings of f32",
                     "matrices are more than 4 times as fast as word by word: more than noise or one compiler's flags",
                     "the fused kernel is faster than matrices, as it never stores T x T",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 namespace heed::lab {
 namespace {
@@ -20,27 +21,15 @@ double seconds_of(const Trial& trial) {
 
 }  // namespace
 
-std::vector<std::vector<double>> measured(const std::vector<Trial>& trials, int rounds) {
-  std::vector<std::vector<double>> seconds(trials.size());
+std::vector<double> fastest(const std::vector<Trial>& trials, int rounds) {
+  std::vector<double> best(trials.size(), std::numeric_limits<double>::infinity());
   for (int round = -1; round < rounds; ++round) {
     for (size_t i = 0; i < trials.size(); ++i) {
-      const double one = seconds_of(trials[i]);
-      if (round >= 0) seconds[i].push_back(one);
+      const double seconds = seconds_of(trials[i]);
+      if (round >= 0) best[i] = std::min(best[i], seconds);
     }
   }
-  return seconds;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
-double median_ratio(const std::vector<double>& slow, const std::vector<double>& fast) {
-  std::vector<double> ratios;
-  for (size_t i = 0; i < slow.size(); ++i) ratios.push_back(slow[i] / fast.at(i));
-  return median(ratios);
+  return best;
 }
 
 }  // namespace heed::lab

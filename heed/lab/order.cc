@@ -81,7 +81,7 @@ double equivariance_error(Context& context, const models::Model& model, const st
   return error / largest;
 }
 
-int64_t steps_of(const Context& context) { return context.size(500, 150); }
+int64_t steps_of(const Context& context) { return context.size(1000, 150); }
 
 // A trained encoder, and how often it was right on the way.
 struct Trained {

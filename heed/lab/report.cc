@@ -120,12 +120,19 @@ std::string settings(const Report& report) {
   return text;
 }
 
+std::string introduction(const Experiment& experiment) {
+  std::string text = experiment.name + ": " + experiment.claim + "\n" + experiment.method + "\n";
+  for (size_t i = 0; i < experiment.tests.size(); ++i) {
+    text += "test " + std::to_string(i + 1) + ": " + experiment.tests[i] + "\n";
+  }
+  return text;
+}
+
 std::string findings_text(const Report& report) {
   std::string text;
   for (size_t i = 0; i < report.result.findings.size(); ++i) {
     const Finding& finding = report.result.findings[i];
-    text += "test " + std::to_string(i + 1) + ": " + report.experiment.tests[i] + "\n  " +
-            (finding.held ? "held: " : "did not hold: ") + finding.measured + "\n";
+    text += "test " + std::to_string(i + 1) + (finding.held ? " held: " : " did not hold: ") + finding.measured + "\n";
   }
   return text + verdict(report) + "\n";
 }

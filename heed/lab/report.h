@@ -20,7 +20,9 @@ struct Report {
 
 // A table in columns, as a terminal shows it.
 std::string to_text(const Table&);
-// Each test with what was measured, and the line that says whether the claim held.
+// What is said before a run: the claim, the method, each test.
+std::string introduction(const Experiment&);
+// And after it: what was measured for each test, and the line that says whether the claim held.
 std::string findings_text(const Report&);
 std::string verdict(const Report&);  // "scale: the claim held, 3 of 3 tests"
 std::string to_json(const Report&);  // an object, with its end of line
