@@ -5,6 +5,7 @@ figure is typed by hand.
 
   python3 tools/lab_page.py            writes the page
   python3 tools/lab_page.py --check    fails where the page is not what would be written
+  python3 tools/lab_page.py --take DIR takes the results of `heed lab all --out DIR` first
 
 The page has a pair of markers for each experiment, and what stands between them is written:
 
@@ -51,9 +52,19 @@ def page(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; fail where the page would change")
+    parser.add_argument("--take", metavar="DIR", type=pathlib.Path, help="results to be copied to docs/lab before")
+    options = parser.parse_args()
+    if options.take:
+        RESULTS.mkdir(exist_ok=True)
+        for file in sorted(options.take.glob("*/result.json")):
+            result = json.loads(file.read_text())
+            if result["quick"]:
+                raise SystemExit(f"{file} is of a quick run, expected a full one")
+            del result["plots"]  # the page has no use for them
+            (RESULTS / f"{result['name']}.json").write_text(json.dumps(result, indent=1) + "\n")
     text = PAGE.read_text()
     new = page(text)
-    if not parser.parse_args().check:
+    if not options.check:
         PAGE.write_text(new)
     elif new != text:
         raise SystemExit("docs/lab.md is not what docs/lab/*.json say: run python3 tools/lab_page.py")

@@ -166,8 +166,8 @@ std::string to_json(const Report& report) {
 }
 
 page::Report to_page(const Report& report) {
-  page::Report page{.title = report.experiment.name,
-                    .paragraphs = {report.experiment.claim, report.experiment.method, verdict(report) + "."},
+  page::Report page{.title = report.experiment.name + ": " + report.experiment.claim,
+                    .paragraphs = {report.experiment.method, verdict(report) + "."},
                     .plots = report.result.plots,
                     .tables = report.result.tables,
                     .footer = command(report) + ", " + settings(report)};
