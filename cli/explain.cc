@@ -176,11 +176,11 @@ struct Command {
                 .most_tokens = std::numeric_limits<int64_t>::max()};
     }
     trace::add_effects(one, engine, wanted);
-    if (!asked.against.empty() && &sentence == &sentences.front()) add_asked(one, engine, wanted);
+    if (!asked.against.empty() && target.empty() && &sentence == &sentences.front()) add_asked(one, engine, wanted);
     return one;
   }
 
-  // --against: the number that is explained on the command line, on the page, too.
+  // --against: the number that is explained on the command line, on the page, too. It is of the model's own output.
   void add_asked(trace::Trace& one, const decode::Engine& engine, const trace::EffectOptions& wanted) const {
     std::vector<int32_t> said;
     const int32_t end = engine.text_model().special().end;

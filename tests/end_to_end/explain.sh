@@ -106,4 +106,20 @@ refuses 2 '^heed: --word and --from came' explain model --word cat --from cat
 refuses 2 '^heed: --method values and gradients came without --word' explain model --method values
 refuses 2 '^heed: --from and --method came' explain model --from cat --method lens
 refuses 2 '^heed: --map came with a word or a method' explain model --map --word cat
+refuses 2 '^heed: --compare-model came without --out' explain model --compare-model model
+refuses 2 '^heed: --gate and --trace came' explain model --gate encoder.0.self.1=0 --trace t.json
+explain model --out page.html --trace t.json --compare "A dog sleeps ." --compare-model model --gate encoder.0.self.1=0 >/dev/null
+python3 - <<'END'
+import json
+page = open("page.html").read()
+begin = page.index('id="data">') + len('id="data">')
+traces = json.loads(page[begin:page.index("</script>", begin)])
+assert [one.get("label") for one in traces] == ["model", None, "model", "encoder.0.self.1=0"], "what is compared"
+first = traces[0]
+assert len(first["effects"]) == len(first["output"]["steps"]) and "effects" not in traces[3], "effects of every choice"
+assert abs(first["effects"][0]["value"] - first["output"]["steps"][0]["logprob"]) < 1e-4
+assert json.load(open("t.json"))["effects"] == first["effects"], "the trace is the first on the page"
+END
+explain model --trace t.json --effects none >/dev/null
+[[ $(grep -c '"effects"' t.json) == 0 ]]
 echo "every method explained what there is to explain"

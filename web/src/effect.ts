@@ -69,3 +69,13 @@ export function mostMeasured(effects: Effect[]): number {
   const sizes = effects.map((one) => Math.max(0, ...(one.left_out ?? []).map((word) => Math.abs(word.change ?? 0))) + (one.against !== undefined ? 1e6 : 0));
   return sizes.indexOf(Math.max(...sizes));
 }
+
+// Those with the largest shares of any column, in the order of the text.
+export function strongestRows(rows: EffectRow[], most: number): EffectRow[] {
+  if (rows.length <= most) return rows;
+  const columns = [(row: EffectRow) => row.weight, (row: EffectRow) => row.method ?? 0, (row: EffectRow) => row.measured ?? 0];
+  const largest = columns.map((of) => Math.max(1e-12, ...rows.map((row) => Math.abs(of(row)))));
+  const size = (row: EffectRow) => Math.max(...columns.map((of, i) => (i === 0 && row.weight < 0 ? 0 : Math.abs(of(row)) / largest[i])));
+  const kept = new Set([...rows].sort((a, b) => size(b) - size(a)).slice(0, most));
+  return rows.filter((row) => kept.has(row));
+}

@@ -30,7 +30,7 @@ export function toLink(choices: Choices): string {
 }
 
 const kAllowed: Partial<Record<keyof Choices, readonly string[]>> = {
-  view: kViews, special: ['show', 'dim', 'out'], scale: ['linear', 'sqrt', 'log', 'row'], sort: ['layer', 'entropy', 'diagonal', 'sink'], pool: ['max', 'mean'], method: ['gradients', 'values', 'integrated', 'rollout'],
+  view: kViews, special: ['show', 'dim', 'out'], scale: ['linear', 'sqrt', 'log', 'row'], sort: ['layer', 'importance', 'entropy', 'diagonal', 'sink'], pool: ['max', 'mean'], method: ['gradients', 'values', 'integrated', 'rollout'],
 };
 
 // What a link says of the choices; what it says wrongly is passed over.

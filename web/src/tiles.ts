@@ -79,7 +79,7 @@ export function painted(cells: ArrayLike<number>, rows: number, columns: number,
     for (let j = 0; j < columns; ++j) {
       const value = cells[i * columns + j], at = 4 * (i * columns + j);
       const [r, g, b] = value === kHidden ? none : colours[Math.round(255 * scale(Math.max(0, value), most))];
-      image.data.set([r, g, b, value === kOutside ? 0 : 255], at);
+      image.data.set([r, g, b, value <= kOutside ? 0 : 255], at);
     }
   }
   context.putImageData(image, 0, 0);

@@ -358,7 +358,8 @@ test('axe finds nothing serious in any view, light or dark', async () => {
       await page.goto(link(file));
       await page.waitForSelector('#app > *');
       await page.evaluate(axe);
-      for (const view of views) {
+      // Colours are what differs in the dark: some views have all of them. All with HEED_BROWSER_ALL=1.
+      for (const view of views.filter((one) => !dark || !one || process.env.HEED_BROWSER_ALL || ['text', 'effect', 'walk'].includes(one))) {
         if (view) { await page.click(`nav button >> nth=${kViews.indexOf(view)}`); await page.waitForSelector(`main[data-view=${view}] > *`); }
         const found = await page.evaluate(async () => (await axe.run(document, {resultTypes: ['violations']})).violations.filter((one) => ['serious', 'critical'].includes(one.impact))
           .map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120) + ' ' + (node.any[0]?.message ?? '')).slice(0, 3).join(' | ')}`));

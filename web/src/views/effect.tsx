@@ -3,7 +3,7 @@
 // head is worth.
 import {useMemo, useState} from 'preact/hooks';
 import type {View} from '../context';
-import {agreement, effectRows, kMethods, layersOf, methodsOf, mostMeasured, type EffectRow, type Method} from '../effect';
+import {agreement, effectRows, kMethods, layersOf, methodsOf, mostMeasured, strongestRows, type EffectRow, type Method} from '../effect';
 import {csvLine, Figure, type Drawing} from '../figure';
 import {kMasked, number} from '../numbers';
 import {Empty, Note, Word} from '../parts';
@@ -12,7 +12,7 @@ import type {Effect} from '../trace';
 
 const percent = (logprob: number) => `${number(100 * Math.exp(logprob), Math.exp(logprob) < 0.01 ? 2 : 1)}%`;
 const signed = (x: number) => (x >= 0.005 ? '+' : x <= -0.005 ? '−' : '') + Math.abs(x).toFixed(2);
-const kRow = 26, kTop = 42, kFew = 12;
+const kRow = 26, kTop = 42, kFew = 12, kMostRows = 20;
 
 interface Column { title: string; sub: string; of: (row: EffectRow) => number | undefined; signed: boolean; text: (x: number) => string }
 
@@ -25,9 +25,9 @@ function columnsOf(method: Method | undefined, name: string): Column[] {
 
 export function drawEffects(rows: EffectRow[], columns: Column[], width: number, chosen: number): Drawing {
   const longest = Math.max(4, ...rows.map((row) => Math.min(16, row.unit.label.length)));
-  const left = Math.min(longest * 7.2 + 12, width * 0.26), gap = width < 500 ? 8 : 22, w = (width - left - gap * columns.length) / columns.length;
+  const left = Math.min(longest * 8 + 16, width * 0.26), gap = width < 500 ? 8 : 22, w = (width - left - gap * columns.length) / columns.length;
   const digits = w > 110 ? 46 : 36;
-  const letters = Math.floor(left / 7.4);
+  const letters = Math.floor((left - 8) / 8);
   const draw = (to: Surface, theme: Theme) => {
     if (chosen >= 0) to.rect(0, kTop + chosen * kRow, width, kRow, theme.line);
     rows.forEach((row, i) => {
@@ -64,17 +64,18 @@ export function EffectView(view: View) {
   const layer = layers.find((one) => one === view.layer) ?? cross[cross.length - 1] ?? layers[layers.length - 1];
   const head = layer === view.layer ? choices.head : -1, methods = effect ? methodsOf(effect, layer) : [];
   const method = methods.includes(choices.method) ? choices.method : methods[0];
-  const [chosen, setChosen] = useState(-1);
-  const rows = useMemo(() => (effect && layer ? effectRows(trace, effect, layer, head, method) : []), [trace, effect, layer, head, method]);
+  const [chosen, setChosen] = useState(-1), [whole, setWhole] = useState(false);
+  const every = useMemo(() => (effect && layer ? effectRows(trace, effect, layer, head, method) : []), [trace, effect, layer, head, method]);
+  const rows = useMemo(() => (whole ? every : strongestRows(every, kMostRows)), [every, whole]);
   const name = layer ? (head < 0 ? `mean of ${layer.heads.length} heads` : `head ${layer.heads[head]}`) : '';
   const columns = useMemo(() => columnsOf(method, name), [method, name]);
   const make = useMemo(() => (width: number) => drawEffects(rows, columns, width, chosen), [rows, columns, chosen]);
   if (!effect) return <Empty>Not captured: this trace does not say what words and heads are worth.{view.choices.hyp > 0 ? ' It does so of the best hypothesis.' : ' The pages of heed explain --out do, unless the text is long.'}</Empty>;
-  const csv = () => csvLine(['word', 'weight', ...(method ? [method] : []), 'measured']) + rows.map((row) => csvLine([row.unit.label, ...columns.map((one) => one.of(row) ?? '')])).join('');
+  const csv = () => csvLine(['word', 'weight', ...(method ? [method] : []), 'measured']) + every.map((row) => csvLine([row.unit.label, ...columns.map((one) => one.of(row) ?? '')])).join('');
   const point = (_x: number, y: number) => setChosen(Math.max(-1, Math.min(rows.length - 1, Math.floor((y - kTop) / kRow))));
   const words = [...(effect.left_out ?? [])].filter((one) => one.change !== undefined).sort((a, b) => Math.abs(b.change!) - Math.abs(a.change!));
   const textOf = (one: typeof words[number]) => trace.sequence(one.tokens.seq).tokens.slice(one.tokens.begin, one.tokens.end).map((token) => token.text).join('').trim();
-  const rank = agreement(rows), said = effect.name.replace(/^log p\((.*)\)$/, '$1'), row = rows[chosen];
+  const rank = agreement(every), said = effect.name.replace(/^log p\((.*)\)$/, '$1'), row = rows[chosen];
   return (
     <div class="with-note">
       <div>
@@ -83,7 +84,8 @@ export function EffectView(view: View) {
           <bdi>{one.against === undefined ? one.name.replace(/^log p\((.*)\)$/, '$1') : one.name}</bdi></button>)}</p>
         <p class="lead">{effect.against === undefined
           ? <>It gave <Word>{said}</Word> {percent(effect.value)}.{words[0] && <> Without <Word>{textOf(words[0])}</Word> in the text, it gives it <b>{percent(effect.value + words[0].change!)}</b>.</>}</>
-          : <><Word>{effect.name}</Word> = {number(effect.value, 2)}.{words[0] && <> Without <Word>{textOf(words[0])}</Word> it is <b>{number(effect.value + words[0].change!, 2)}</b>.</>}</>}</p>
+          : <><Against name={effect.name} value={effect.value} />.{words[0] && <> Without <Word>{textOf(words[0])}</Word> in the text, <b><Against name={effect.name} value={effect.value + words[0].change!} /></b>.</>}
+            <span class="soft"> ({effect.name} = {number(effect.value, 2)})</span></>}</p>
         {layer ? <>
           <p class="controls">
             <label>Links of <select value={layer.path} onChange={(e) => view.set({layer: e.currentTarget.value, head: -1})}>{layers.map((one) => <option value={one.path}>{one.path}</option>)}</select></label>
@@ -91,6 +93,8 @@ export function EffectView(view: View) {
             {methods.length > 1 && <label>Beside it <select value={method} onChange={(e) => view.set({method: e.currentTarget.value as Method})}>{methods.map((one) => <option value={one}>{kMethods[one].name}</option>)}</select></label>}
           </p>
           <Figure label={`Weights of ${layer.path} beside what is measured, of ${rows.length} words`} make={make} name="effect" csv={csv} onPoint={point} onLeave={() => setChosen(-1)} />
+          {every.length > kMostRows && <p class="soft">{whole ? `All ${every.length} words.` : `The ${rows.length} of ${every.length} words with the largest numbers, in the order of the text.`}{' '}
+            <button type="button" class="link" onClick={() => { setChosen(-1); setWhole(!whole); }}>{whole ? 'fewer' : 'all'}</button></p>}
           <p class="readout"><output>{row ? <><Word>{row.unit.label}</Word>: {columns.map((one) => `${one.title} ${one.of(row) === undefined ? 'not measured' : one.text(one.of(row)!)}`).join(', ')}
             {row.measured !== undefined && effect.against === undefined && <>: {percent(effect.value)} with it, {percent(effect.value - row.measured)} without</>}</>
             : rank === undefined ? '' : <>Do large weights mean large effects? Here the ranks of both agree by <b>{number(rank, 2)}</b> (1: the same order, 0: none).</>}</output></p>
@@ -109,6 +113,14 @@ export function EffectView(view: View) {
       </Note>
     </div>
   );
+}
+
+// 'a is 7 times as likely as b', from log p(a) - log p(b).
+function Against({name, value}: { name: string; value: number }) {
+  const [, a, b] = /^log p\((.*)\) - log p\((.*)\)$/.exec(name) ?? [], times = Math.exp(Math.abs(value));
+  if (a === undefined) return <>{name} is {number(value, 2)}</>;
+  const [more, less] = value >= 0 ? [a, b] : [b, a];
+  return <><Word>{more}</Word> is {times >= 100 ? Number(times.toPrecision(2)).toLocaleString('en') : number(times, 1)} times as likely as <Word>{less}</Word></>;
 }
 
 function Heads({effect, ...view}: View & { effect: Effect }) {

@@ -6,10 +6,10 @@ import type {View} from '../context';
 import {csvLine, Figure, type Drawing} from '../figure';
 import {headStats, keysOf, kMasked, kNotCaptured, maskRows, number, queriesOf, rowsOf, scaleOf, type HeadStats} from '../numbers';
 import {Empty, Legend, Note} from '../parts';
-import type {Attention} from '../trace';
+import type {Attention, Trace} from '../trace';
 
-interface Thumb { layer: Attention; head: number; stats: HeadStats }
-const kSorts: Record<string, string> = {layer: 'as in the model', entropy: 'entropy, sharpest first', diagonal: 'diagonal, strongest first', sink: 'sink, strongest first'};
+interface Thumb { layer: Attention; head: number; stats: HeadStats; importance: number | undefined }
+const kSorts: Record<string, string> = {layer: 'as in the model', importance: 'importance, largest first', entropy: 'entropy, sharpest first', diagonal: 'diagonal, strongest first', sink: 'sink, strongest first'};
 const kGap = 12, kCaption = 34;
 
 function placesOf(thumbs: Thumb[], byLayer: boolean, width: number) {
@@ -31,13 +31,20 @@ function placesOf(thumbs: Thumb[], byLayer: boolean, width: number) {
   return {size, places, titles, height: y + size + kCaption + 4};
 }
 
+// What the head does to the words that were chosen, by the gradients of its gate: the mean of their sizes.
+export function importanceOf(trace: Trace, layer: Attention, head: number): number | undefined {
+  const sizes = (trace.raw.effects ?? []).flatMap((effect) => (effect.heads ?? []).filter((one) => one.path === layer.path && one.head === layer.heads[head]).map((one) => Math.abs(one.gradient)));
+  return sizes.length ? sizes.reduce((a, b) => a + b, 0) / sizes.length : undefined;
+}
+
 export function HeadsView(view: View) {
   const {choices, layers, trace} = view;
   const byLayer = choices.sort === 'layer';
   const thumbs = useMemo(() => {
-    const all: Thumb[] = layers.flatMap((layer) => layer.heads.map((_, head) => ({layer, head, stats: headStats(trace, layer, head)})));
+    const all: Thumb[] = layers.flatMap((layer) => layer.heads.map((_, head) => ({layer, head, stats: headStats(trace, layer, head), importance: importanceOf(trace, layer, head)})));
     const by = (f: (s: HeadStats) => number | undefined, up: boolean) =>
       all.sort((a, b) => ((f(a.stats) ?? (up ? Infinity : -Infinity)) - (f(b.stats) ?? (up ? Infinity : -Infinity))) * (up ? 1 : -1) || 0);
+    if (choices.sort === 'importance') all.sort((a, b) => (b.importance ?? -1) - (a.importance ?? -1));
     if (choices.sort === 'entropy') by((s) => s.entropy, true);
     if (choices.sort === 'diagonal') by((s) => s.diagonal, false);
     if (choices.sort === 'sink') by((s) => s.sink, false);
@@ -59,7 +66,7 @@ export function HeadsView(view: View) {
         to.text(x, y + size + 11, byLayer ? `head ${layer.heads[head]}` : `${layer.path} · ${layer.heads[head]}`, {size: 11, bold: chosen, fill: chosen ? theme.accent : theme.ink});
         const {entropy, diagonal, sink} = one.stats;
         const show = (v: number | undefined) => (v === undefined ? 'not captured' : number(v, 2));
-        const text = choices.sort === 'diagonal' ? `diagonal ${show(diagonal)}` : choices.sort === 'sink' ? `sink ${show(sink)}` : `entropy ${show(entropy)}`;
+        const text = choices.sort === 'importance' ? `importance ${show(one.importance)}` : choices.sort === 'diagonal' ? `diagonal ${show(diagonal)}` : choices.sort === 'sink' ? `sink ${show(sink)}` : `entropy ${show(entropy)}`;
         to.text(x, y + size + 24, text, {size: 10, fill: theme.soft});
       });
     }};
@@ -71,8 +78,8 @@ export function HeadsView(view: View) {
     const n = places.findIndex(({x, y}) => px >= x && px <= x + size && py >= y && py <= y + size + kCaption - 6);
     if (n >= 0) view.set({view: 'map', layer: thumbs[n].layer.path, head: thumbs[n].head});
   };
-  const csv = () => csvLine(['layer', 'head', 'entropy', 'diagonal', 'sink']) +
-    thumbs.map(({layer, head, stats}) => csvLine([layer.id, layer.heads[head], ...[stats.entropy, stats.diagonal, stats.sink].map((v) => v?.toPrecision(6) ?? 'not captured')])).join('');
+  const csv = () => csvLine(['layer', 'head', 'entropy', 'diagonal', 'sink', 'importance']) +
+    thumbs.map(({layer, head, stats, importance}) => csvLine([layer.id, layer.heads[head], ...[stats.entropy, stats.diagonal, stats.sink, importance].map((v) => v?.toPrecision(6) ?? 'not captured')])).join('');
   return (
     <div class="with-note">
       <div>
@@ -84,7 +91,8 @@ export function HeadsView(view: View) {
       <Note title={`${thumbs.length} heads, ${thumbs.length} ways to look`}>
         <p>Each square is one head's map: rows look, columns are looked at. All share one colour scale.</p>
         <p><b>Entropy</b> is 0 for a head that looks at one word, and 1 for one that looks at all alike. <b>Diagonal</b> is the weight at the word's own place.
-          A <b>sink</b> is the word that gets most of all rows, often the first or the last one: a place to look at when there is nothing to find.</p>
+          A <b>sink</b> is the word that gets most of all rows, often the first or the last one: a place to look at when there is nothing to find.
+          <b>Importance</b> is what the head does to the words that were chosen, by its gradients: the view Effect has it for each.</p>
       </Note>
     </div>
   );

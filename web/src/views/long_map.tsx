@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The map of a long text: one canvas that is dragged and zoomed, a small map of the whole, and a way to jump to a word. From afar
-// it shows the pooled map; near, tiles that a worker computes again from the head's queries and keys.
+// it shows the pooled map; near, tiles that a worker computes again from the head's queries and keys. Where all weights are there, and
+// only do not fit, it shows these.
 import {useEffect, useLayoutEffect, useMemo, useRef, useState} from 'preact/hooks';
 import type {View} from '../context';
 import {csvLine, exportsNow, useThemeCount, useWidth} from '../figure';
-import {number, type ScaleName} from '../numbers';
+import {kLeftOut, kNotCaptured, number, type ScaleName} from '../numbers';
 import {caption, Empty, Legend, Note, Word} from '../parts';
 import {themeOf} from '../surface';
 import {kCoarsest, kHidden, kTile, weightAt} from '../tile';
 import {longHead, painted, Tiles} from '../tiles';
 import {tokenLabel} from '../words';
 
-const kMini = 150, kLabel = 84, kClosest = 40;  // px
+const kMini = 150, kLabel = 84, kClosest = 40, kFirst = 16;  // px
 export interface Window { t: number; s: number; size: number }  // the token in the upper left corner, and px of a cell
 
 // The level whose cells are about a pixel, or more: 0 is a token a cell.
@@ -25,16 +26,22 @@ export function LongMap(view: View) {
   const [count, setCount] = useState(0);
   const [find, setFind] = useState('');
   const [at, setAt] = useState<{ t: number; s: number } | undefined>(undefined);
-  const T = layer.q.end - layer.q.begin, S = layer.k.end - layer.k.begin, side = Math.max(200, Math.min(width, 760)), inner = side - kLabel;
+  const cells = panel!.cells;  // of words; without them, all is of tokens
+  const T = cells ? panel!.queries.length : layer.q.end - layer.q.begin, S = cells ? panel!.keys.length : layer.k.end - layer.k.begin, side = Math.max(200, Math.min(width, 760)), inner = side - kLabel;
   const whole = inner / Math.max(T, S), place = useRef<Window>({t: 0, s: 0, size: 0});
-  if (!place.current.size && width) place.current = {t: 0, s: 0, size: whole};
-  const kept = useMemo(() => longHead(trace, layer, head), [trace, layer, head]);
+  const first = cells ? Math.max(whole, kFirst) : whole, height = kLabel + Math.min(inner, T * Math.max(first, place.current.size));
+  if (!place.current.size && width) place.current = {t: 0, s: 0, size: first};
+  const kept = useMemo(() => (cells ? undefined : longHead(trace, layer, head)), [trace, layer, head, cells]);
   const tiles = useMemo(() => kept && new Tiles(kept, () => setCount((n) => n + 1)), [kept]);
   useEffect(() => () => tiles?.close(), [tiles]);
   const map = pooled?.maps.find((one) => one.head === layer.heads[head]), values = trace.tensor(choices.pool === 'max' ? map?.max : map?.mean);
   const colours = canvas.current ? themeOf(canvas.current) : undefined, ground = colours?.line ?? '#888888';
-  const far = useMemo(() => values && painted(values.data, values.shape[0], values.shape[1], choices.scale, '#888888'), [values, choices.scale]);
-  const query = panel!.queries[choices.query]?.index[0] ?? 0, key = panel!.keys[choices.key]?.index[0] ?? 0;
+  const far = useMemo(() => (cells ? painted(cells, T, S, choices.scale, '#888888') : values && painted(values.data, values.shape[0], values.shape[1], choices.scale, '#888888')), [cells, values, choices.scale]);
+  const farOf: [number, number] = cells ? [T, S] : [pooled?.queries ?? T, pooled?.keys ?? S];
+  const query = cells ? choices.query : panel!.queries[choices.query]?.index[0] ?? 0, key = cells ? choices.key : panel!.keys[choices.key]?.index[0] ?? 0;
+  const labels = {query: (t: number) => (cells ? panel!.queries[t]?.label ?? '' : tokenLabel(trace.sequence(layer.q.seq), layer.q.begin + t)), key: (s: number) => (cells ? panel!.keys[s]?.label ?? '' : tokenLabel(trace.sequence(layer.k.seq), layer.k.begin + s))};
+  const valueAt = (t: number, s: number) => (cells ? cells[t * S + s] : kept ? weightAt(kept, t, s) : kNotCaptured);
+  const textOf = (value: number) => (value === kHidden ? 'masked' : value === kNotCaptured ? 'not captured' : value === kLeftOut ? 'left out' : number(value, 4));
 
   const clamp = (w: Window): Window => {
     const size = Math.max(whole, Math.min(kClosest, w.size)), seen = inner / size;
@@ -45,9 +52,8 @@ export function LongMap(view: View) {
     frame.current = 0;
     const c = canvas.current, w = place.current;
     if (!c || !width) return;
-    paintWindow(c, {side, inner, w, far, pooledOf: [pooled?.queries ?? T, pooled?.keys ?? S], tiles, scale: choices.scale, ground, query, key, T, S,
-      labels: {query: (t) => tokenLabel(trace.sequence(layer.q.seq), layer.q.begin + t), key: (s) => tokenLabel(trace.sequence(layer.k.seq), layer.k.begin + s)}});
-    if (mini.current) paintMini(mini.current, far, [pooled?.queries ?? T, pooled?.keys ?? S], T, S, w, inner);
+    paintWindow(c, {side, height, inner, w, far, pooledOf: farOf, tiles, scale: choices.scale, ground, query, key, T, S, labels});
+    if (mini.current) paintMini(mini.current, far, farOf, T, S, w, inner);
   };
   const later = () => { frame.current ||= requestAnimationFrame(draw); };
   const go = (w: Window) => { place.current = clamp(w); later(); };
@@ -59,12 +65,8 @@ export function LongMap(view: View) {
   // What is on the screen, of tokens that are cells.
   const visible = () => {
     const w = place.current, n = Math.min(kTile, Math.ceil(inner / w.size)), out: (string | number)[][] = [];
-    if (!kept) return out;
     for (let t = Math.floor(w.t); t < Math.min(T, w.t + n); ++t)
-      for (let s = Math.floor(w.s); s < Math.min(S, w.s + n); ++s) {
-        const value = weightAt(kept, t, s);
-        out.push([t, s, tokenLabel(trace.sequence(layer.q.seq), layer.q.begin + t), tokenLabel(trace.sequence(layer.k.seq), layer.k.begin + s), value === kHidden ? 'masked' : value.toPrecision(5)]);
-      }
+      for (let s = Math.floor(w.s); s < Math.min(S, w.s + n); ++s) out.push([t, s, labels.query(t), labels.key(s), textOf(valueAt(t, s))]);
     return out;
   };
   // What was chosen elsewhere, by keys or by jumping, comes into sight.
@@ -78,7 +80,8 @@ export function LongMap(view: View) {
 
   const unitOf = useMemo(() => {
     const make = (units: { index: number[] }[], n: number) => { const of = new Int32Array(n); units.forEach((unit, i) => unit.index.forEach((x) => { of[x] = i; })); return of; };
-    return {query: make(panel!.queries, T), key: make(panel!.keys, S)};
+    const own = (n: number) => Int32Array.from({length: n}, (_, i) => i);
+    return cells ? {query: own(T), key: own(S)} : {query: make(panel!.queries, T), key: make(panel!.keys, S)};
   }, [panel]);
   const cellOf = (event: { clientX: number; clientY: number }) => {
     const rect = canvas.current!.getBoundingClientRect(), w = place.current;
@@ -118,19 +121,19 @@ export function LongMap(view: View) {
     const wanted = find.trim().toLowerCase(), n = panel!.queries.length, from = choices.query;
     const found = wanted && Array.from({length: n}, (_, i) => (from + 1 + i) % n).find((i) => panel!.queries[i].label.toLowerCase().includes(wanted));
     if (typeof found !== 'number') return setFind(wanted && !find.endsWith(' (not there)') ? `${find} (not there)` : find);
-    const t = panel!.queries[found].index[0], self = layer.q.seq === layer.k.seq, s = self ? unitOf.key[Math.min(S - 1, t)] : choices.key;
+    const firstOf = (unit: { index: number[] }, i: number) => (cells ? i : unit.index[0]), t = firstOf(panel!.queries[found], found);
+    const s = layer.q.seq === layer.k.seq ? unitOf.key[Math.min(S - 1, t)] : choices.key;
     const size = Math.max(place.current.size, 14), seen = inner / size;
-    last.current = [t, panel!.keys[s].index[0]];
-    go({size, t: t - seen / 2, s: panel!.keys[s].index[0] - seen / 2});
+    last.current = [t, firstOf(panel!.keys[s], s)];
+    go({size, t: t - seen / 2, s: last.current[1] - seen / 2});
     return view.set({query: found, key: s, pinned: true});
   };
   const miniGo = (event: MouseEvent) => {
     const rect = mini.current!.getBoundingClientRect(), n = Math.max(T, S), w = place.current, seen = inner / w.size;
     go({...w, t: ((event.clientY - rect.top) / kMini) * n - seen / 2, s: ((event.clientX - rect.left) / kMini) * n - seen / 2});
   };
-  if (!values && !kept) return <Empty>Rows of this layer were not captured, nor a map of them. {trace.raw.capture.dropped.join('; ')}</Empty>;
-  const read = at ?? {t: query, s: key}, exact = kept ? weightAt(kept, read.t, read.s) : undefined;
-  const label = (seq: string, i: number) => tokenLabel(trace.sequence(seq), i);
+  if (!values && !kept && !cells) return <Empty>Rows of this layer were not captured, nor a map of them. {trace.raw.capture.dropped.join('; ')}</Empty>;
+  const read = at ?? {t: query, s: key};
   return (
     <div class="with-note">
       <div>
@@ -139,25 +142,25 @@ export function LongMap(view: View) {
           <button type="button" onClick={() => zoom(2)} aria-label="Zoom in">+</button><button type="button" onClick={() => zoom(0.5)} aria-label="Zoom out">−</button>
           <button type="button" onClick={() => go({t: 0, s: 0, size: whole})}>Whole</button>
           <form onSubmit={jump}><input type="search" placeholder="jump to a word" aria-label="Jump to a word" value={find} onInput={(e) => setFind(e.currentTarget.value)} /><button>Next</button></form>
-          {values && <label>Far away, a cell is the <select value={choices.pool} onChange={(e) => view.set({pool: e.currentTarget.value as 'max' | 'mean'})}><option value="max">maximum</option><option value="mean">mean</option></select></label>}
+          {values && !cells && <label>Far away, a cell is the <select value={choices.pool} onChange={(e) => view.set({pool: e.currentTarget.value as 'max' | 'mean'})}><option value="max">maximum</option><option value="mean">mean</option></select></label>}
         </div>
         <div class="figure" ref={box}>
-          <canvas ref={canvas} class="long" role="img" style={{width: `${side}px`, height: `${side}px`}} data-size={place.current.size} data-tiles={count}
-            aria-label={`Weights of ${caption(view, panel!)}: ${T} tokens that look, ${S} looked at. Drag to move, turn the wheel to zoom.`}
+          <canvas ref={canvas} class="long" role="img" style={{width: `${side}px`, height: `${height}px`}} data-size={place.current.size} data-tiles={count}
+            aria-label={`Weights of ${caption(view, panel!)}: ${T} ${cells ? 'words' : 'tokens'} that look, ${S} looked at. Drag to move, turn the wheel to zoom.`}
             onPointerDown={down} onPointerMove={drag} onPointerUp={up} onPointerCancel={up} onPointerLeave={() => setAt(undefined)} />
         </div>
-        <p class="readout"><output><bdi>{label(layer.q.seq, layer.q.begin + read.t)}</bdi> ({layer.q.begin + read.t}) to <bdi>{label(layer.k.seq, layer.k.begin + read.s)}</bdi> ({layer.k.begin + read.s}){' '}
-          {exact === undefined ? 'not captured' : exact === kHidden ? 'masked' : number(exact, 4)}</output></p>
+        <p class="readout"><output><bdi>{labels.query(read.t)}</bdi> ({(cells ? 0 : layer.q.begin) + read.t}) to <bdi>{labels.key(read.s)}</bdi> ({(cells ? 0 : layer.k.begin) + read.s}){' '}
+          {textOf(valueAt(read.t, read.s))}</output></p>
       </div>
       <div>
         <canvas ref={mini} class="mini" role="img" aria-label="The whole map; click to go there" style={{width: `${kMini}px`, height: `${kMini}px`}} onClick={miniGo} />
         <Note title="A long text">
           <p><b>Drag</b> to move, <b>wheel</b> or pinch to zoom, click a cell to hold it. The small map shows where you are.</p>
-          {pooled && values && <p>From afar a cell is a block of {number(pooled.queries / values.shape[0], 0)} × {number(pooled.keys / values.shape[1], 0)} tokens. The <b>maximum</b> shows single strong links; a <b>mean</b> wipes them out, and shows where much of the weight goes.</p>}
-          {kept ? <p>Of this head queries and keys were kept: near by, weights are <b>computed again</b> from them on this page, to within {number(kept.error, 5)} of the exact ones.</p>
+          {pooled && values && !cells && <p>From afar a cell is a block of {number(pooled.queries / values.shape[0], 0)} × {number(pooled.keys / values.shape[1], 0)} tokens. The <b>maximum</b> shows single strong links; a <b>mean</b> wipes them out, and shows where much of the weight goes.</p>}
+          {cells ? <p>Rows look, columns are looked at; bright is much, and grey is masked. A row shares out exactly 1.</p> : kept ? <p>Of this head queries and keys were kept: near by, weights are <b>computed again</b> from them on this page, to within {number(kept.error, 5)} of the exact ones.</p>
             : <p>Whole rows of this head were <b>not captured</b>; blocks are all that is known. {layer.tiles?.length ? <>Heads that can be zoomed: {layer.tiles.map((one) => one.head).join(', ')}.</> : <code>--trace-head {layer.path}.{layer.heads[head]}</code>}</p>}
-          {values && <p>The largest block has <b>{number(Array.from(values.data).reduce((a, b) => Math.max(a, b), 0))}</b>: where all is dark, other <i>Colours</i> show more.</p>}
-          <p>Now: <Word>{label(layer.q.seq, layer.q.begin + query)}</Word>.</p>
+          {values && !cells && <p>The largest block has <b>{number(Array.from(values.data).reduce((a, b) => Math.max(a, b), 0))}</b>: where all is dark, other <i>Colours</i> show more.</p>}
+          <p>Now: <Word>{labels.query(query)}</Word>.</p>
         </Note>
       </div>
     </div>
@@ -165,7 +168,7 @@ export function LongMap(view: View) {
 }
 
 interface Scene {
-  side: number; inner: number; w: Window; far: HTMLCanvasElement | undefined; pooledOf: [number, number]; tiles: Tiles | undefined; scale: ScaleName; ground: string;
+  side: number; height: number; inner: number; w: Window; far: HTMLCanvasElement | undefined; pooledOf: [number, number]; tiles: Tiles | undefined; scale: ScaleName; ground: string;
   query: number; key: number; T: number; S: number; labels: { query(t: number): string; key(s: number): string };
 }
 
@@ -178,10 +181,10 @@ function sized(canvas: HTMLCanvasElement, width: number, height: number): Canvas
 }
 
 function paintWindow(canvas: HTMLCanvasElement, scene: Scene): void {
-  const {side, inner, w, far, tiles, T, S} = scene, c = sized(canvas, side, side), theme = themeOf(canvas), {size} = w;
+  const {side, height, inner, w, far, tiles, T, S} = scene, c = sized(canvas, side, height), theme = themeOf(canvas), {size} = w;
   canvas.dataset.size = String(size);
   c.fillStyle = theme.ground;
-  c.fillRect(0, 0, side, side);
+  c.fillRect(0, 0, side, height);
   c.save();
   c.beginPath(); c.rect(kLabel, kLabel, inner, inner); c.clip();
   const x = (s: number) => kLabel + (s - w.s) * size, y = (t: number) => kLabel + (t - w.t) * size;

@@ -8,6 +8,8 @@ import {cell, headName, type Panel} from '../panel';
 import {LongMap} from './long_map';
 import {caption, Empty, Legend, Note, Removed, said, Word} from '../parts';
 
+const kWide = 60;  // words: more do not fit, and are looked at through a window
+
 export function panelCsv(panel: Panel): string {
   let out = csvLine(['layer', 'head', 'query', 'key', 'query_word', 'key_word', 'weight']);
   panel.queries.forEach((query, i) => panel.keys.forEach((key, j) => {
@@ -26,7 +28,7 @@ export function MapView(view: View) {
     return drawMap(panel, choices.scale, choices.special === 'dim', {query: at.query, key: at.key, pinned: choices.pinned}, w, caption(view, panel));
   }, [panel, choices.scale, choices.special, at.query, at.key, choices.pinned]);
   if (!panel) return <Empty>This model has no attention to map.</Empty>;
-  if (!panel.cells || (!panel.layer.weights && panel.queries.length > 100)) return <LongMap {...view} />;
+  if (!panel.cells || Math.max(panel.queries.length, panel.keys.length) > kWide) return <LongMap {...view} />;
   const point = (x: number, y: number, click: boolean, width: number) => {
     const found = cellAt(layoutOf(panel, width), x, y);
     if (!found) return view.setHover(undefined);

@@ -95,11 +95,18 @@ export function TextView(view: View) {
           : <>While the model worked on <Word>{panel.queries[query]?.label ?? '?'}</Word>, this head shared out one unit of attention among the words it may see:</>}</p>
         <ol class="top">{best.slice(0, 4).filter((j, i) => i === 0 || values[j] >= 0.005).map((j) => <li><Word>{panel.keys[j].label}</Word> <b>{values[j].toFixed(2)}</b></li>)}</ol>
         <p><b>Point</b> at a word to see its links, <b>click</b> to hold it. The line's width is the weight; thin lines are the strongest link of every other word.</p>
+        {(view.trace.raw.effects?.length ?? 0) > 0 && <p>Did it <b>matter</b> what it looked at? <button type="button" class="link" onClick={() => view.set({view: 'effect', why: whyOf(view, query)})}>What each word was worth</button> has been measured.</p>}
         <p>A model has many <b>heads</b> that look in their own ways: the keys <kbd>[</kbd> <kbd>]</kbd> go through them, <kbd>{'{'}</kbd> <kbd>{'}'}</kbd> through layers.</p>
         {panel.layer.feed && <p>The query is the decoder's state {panel.layer.feed.at === 'prev' ? 'before' : 'after'} the word was read.</p>}
       </Note>
     </div>
   );
+}
+
+// The effect of the row that is looked at, or the one that the view chooses.
+function whyOf({trace, panel}: View, query: number): number {
+  const rows = panel!.queries[query]?.index.map((t) => panel!.layer.q.begin + t) ?? [];
+  return (trace.raw.effects ?? []).findIndex((one) => one.seq === panel!.layer.q.seq && one.against === undefined && rows.includes(one.row));
 }
 
 function measured(root: HTMLElement, panel: NonNullable<View['panel']>, query: number): Link[] {

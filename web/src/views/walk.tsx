@@ -112,7 +112,9 @@ function StepText({view, done, step, s, from, to}: StepProps) {
       <p>Each word gives its <b>value</b>, as much of it as its weight says. Their sum is what <Word>{from}</Word> takes along.</p>
       {done.mix ? <Strip label="the sum" values={done.mix} max={Math.max(...done.mix.map(Math.abs))} /> : <p>Values were not captured.</p>}
       {done.norms && <p>A weight is not all: a word with a small value gives little even with a large weight. The last column is weight times length of the value; <Word>{to}</Word> gives {number(done.norms[s], 2)}.</p>}
-      <p class="soft">After this, the sums of all heads are put together and go to the next layer.</p>
+      <p class="soft">{layer.path.startsWith('blocks') ? 'This sum is the context c. The word goes on as [h ; c]: its own state, and beside it what it took along.'
+        : layer.path === 'decoder.cross' ? 'This sum is the context c: the decoder reads it when it chooses the word.' : 'After this, the sums of all heads are put together and go to the next layer.'}</p>
+      {(view.trace.raw.effects?.length ?? 0) > 0 && <p>So much for how it looked. <button type="button" class="link" onClick={() => view.set({view: 'effect'})}>What it was worth</button> is another question.</p>}
     </>
   );
 }
