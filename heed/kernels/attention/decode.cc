@@ -340,7 +340,8 @@ void write_row(const ForwardCall& call, int64_t b, int64_t h, float max, float s
   const float gate = call.in.head_gate ? call.in.head_gate(h) : 1.0f;
   const float inverse = sum == 0 ? 0 : gate * call.plan.stages.dropout.keep_scale() / sum;
   float* to = call.out.out.at(b, h, 0);
-  for (int64_t c = 0; c < call.plan.shape.Dv; ++c) to[c] = sum == 0 ? 0 : out[c] * inverse;
+  // 0 + -0 is 0, as where partial results of several chunks were added.
+  for (int64_t c = 0; c < call.plan.shape.Dv; ++c) to[c] = sum == 0 ? 0 : (0.0f + out[c]) * inverse;
   write_row_stats(call.out, b, h, 0, sum == 0 ? 0 : max, sum);
 }
 

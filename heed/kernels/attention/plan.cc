@@ -22,9 +22,9 @@ constexpr int64_t kMaxWidth = 2048;     // of a head; recurrent models have one 
 constexpr int64_t kMaxKeys = 1 << 24;   // positions are compared as floats, exact up to here
 constexpr double kNearBytes = 4 << 20;  // inputs and outputs that about fit into L2 from call to call
 constexpr int64_t kBackwardTasks = 8;   // backward splits the keys where there are few heads, for about as many tasks
-constexpr int64_t kDecodeTasks = 64;    // decode splits long sequences of keys in the same way
 constexpr int64_t kMinBackwardChunk = 480;  // keys
-constexpr int64_t kMinDecodeChunk = 1024;
+// Decode cuts long sequences of keys in the same places whatever the batch is: a row's bits do not depend on it.
+constexpr int64_t kDecodeChunk = 1024;
 
 // "[2, 8, S, 64]": an extent that may be anything is written as its letter.
 struct Expected {
@@ -267,7 +267,8 @@ AttentionPlan AttentionPlan::forward(const AttentionInputs& in, const AttentionO
   if (s.T == 1 && plan.stages.top == 0 && !plan.stages.entropy) {
     plan.kernel = Kernel::decode;
     plan.blocking = {};
-    split_keys(plan.blocking, s.S, s.B * s.Hk, kDecodeTasks, kMinDecodeChunk);
+    plan.blocking.key_chunk = kDecodeChunk;
+    plan.blocking.key_chunks = std::max<int64_t>(1, ceil_div(s.S, kDecodeChunk));
   }
   plan.blocking.next_head = bytes_of(plan) > kNearBytes;
   return AttentionPlan(std::move(plan));
