@@ -124,6 +124,8 @@ TABLES = {
     "train.json": lambda results: compared(results, first="model"),
     "translate-small.json": translated,
     "translate-base.json": translated,
+    "translate-small-int8-1.json": translated,
+    "translate-small-int8-2.json": translated,
     "generate.json": generated,
 }
 
