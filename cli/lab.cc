@@ -29,7 +29,8 @@ held, by tests that were stated before.
 
 Without a name, the experiments are listed; 'all' runs each of them. A full run has three seeds and takes some minutes;
 --quick has one and takes seconds: it shows that the experiment works, and decides little. With --out, what was measured
-is also written to DIR/result.json, and as a page, DIR/index.html; for all, to a folder each, with one index. Examples:
+is also written to DIR/result.json, and as a page, DIR/index.html; for all, to a folder each, with one index.
+Examples:
 
   heed lab
   heed lab scale --quick

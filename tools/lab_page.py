@@ -40,9 +40,11 @@ def section(name):
     result = json.loads(file.read_text())
     text = f"\n{result['claim']} {result['method']}\n\n"
     for finding in result["findings"]:
-        text += f"- **{'Held' if finding['held'] else 'Did not hold'}**: {finding['test']}. Measured: {finding['measured']}.\n"
+        outcome = "Held" if finding["held"] else "Did not hold"
+        text += f"- **{outcome}**: {finding['test']}. Measured: {finding['measured']}.\n"
     text += "\n" + "".join(map(table, result["tables"]))
-    return text + f"`{result['command']}`: {result['seconds']:.0f} s, {result['threads']} threads, {result['machine']}, {result['date']}.\n\n"
+    where = f"{result['threads']} threads, {result['machine']}, {result['date']}"
+    return text + f"`{result['command']}`: {result['seconds']:.0f} s, {where}.\n\n"
 
 
 def page(text):
