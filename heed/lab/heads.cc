@@ -118,15 +118,15 @@ Result report(const Found& found) {
 }
 
 Result run_heads(Context& context) {
-  const int64_t steps = context.size(200, 50);
+  const int64_t steps = context.size(150, 30);
   context.expect(std::ssize(context.seeds()) * std::ssize(kHeads) * steps);
   Found found;
   for (const uint64_t seed : context.seeds()) {
-    const Sentences sentences =
-        draw_sentences({.train = context.size<int64_t>(20000, 5000), .unseen = 100, .seed = seed});
+    const Sentences sentences = draw_sentences(
+        {.train = context.size<int64_t>(20000, 3000), .unseen = context.size<int64_t>(60, 20), .seed = seed});
     for (size_t i = 0; i < std::size(kHeads); ++i) {
       const models::TransformerOptions options{
-          .width = 64, .heads = kHeads[i], .inner = 256, .encoder_layers = 1, .decoder_layers = 1, .dropout = 0};
+          .width = 64, .heads = kHeads[i], .inner = 128, .encoder_layers = 1, .decoder_layers = 1, .dropout = 0};
       const data::TextModel model =
           train_translator(context, sentences, options, {.steps = steps, .rate = 5e-3, .seed = seed});
       Workspace workspace;

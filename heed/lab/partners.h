@@ -8,7 +8,7 @@
 
 namespace heed::lab {
 
-inline constexpr int32_t kPartners = 30;  // words, from kFirstId on
+inline constexpr int32_t kPartners = 16;  // words, from kFirstId on
 enum class Where { anywhere, beside };
 
 inline Draw partners(Where where) {

@@ -47,17 +47,14 @@ struct Head {
   double looks() const { return std::max(from_it, from_telling); }
 };
 
-std::vector<Head> heads_of(const models::Model& model, const Reasons& reasons, const nn::Pass& pass) {
+std::vector<Head> looks_of(const models::Model& model, const Reasons& reasons, const nn::Pass& pass) {
   std::vector<Head> heads;
   const double share = 1 / static_cast<double>(2 * reasons.unseen.size());
   for (const ReasonPair& one : reasons.unseen) {
-    for (const size_t i : {0, 1}) {
-      const Sentence& sentence = one[i];
+    for (const Sentence& sentence : one) {
       const auto [noun, rival] = nouns_of(sentence);
       const grammar::AgreeingWord telling = grammar::agreeing_words(sentence).at(0);
-      const analysis::Question question = reasons.question(model, sentence),
-                               other = reasons.question(model, one[1 - i]);
-      const double odds = question.measure(pass);
+      const analysis::Question question = reasons.question(model, sentence);
       size_t place = 0;
       for (const analysis::KeptAttention& layer : analysis::kept_attention(pass, question)) {
         if (layer.role != nn::AttentionRole::self) continue;
@@ -65,23 +62,33 @@ std::vector<Head> heads_of(const models::Model& model, const Reasons& reasons, c
         const Tensor weights = layer.weights(pass, queries);  // [H,2,S]
         for (int64_t h = 0; h < layer.heads(); ++h, ++place) {
           if (place == heads.size()) heads.push_back({layer.path, h});
-          const double* row = weights.data<double>() + 2 * h * layer.keys();
-          heads[place].from_it += row[noun] > row[rival] ? share : 0;
-          row += layer.keys();
-          heads[place].from_telling += row[noun] > row[rival] ? share : 0;
-          heads[place].patching += share * (odds - analysis::patched(pass, question, other, {{layer.path, h}}));
+          const double *it = weights.data<double>() + 2 * h * layer.keys(), *word = it + layer.keys();
+          heads[place].from_it += it[noun] > it[rival] ? share : 0;
+          heads[place].from_telling += word[noun] > word[rival] ? share : 0;
         }
       }
     }
   }
+  return heads;
+}
+
+void measure_effects(std::vector<Head>& heads, const models::Model& model, const Reasons& reasons,
+                     const nn::Pass& pass) {
+  const double share = 1 / static_cast<double>(2 * reasons.unseen.size());
   const double accuracy = gender_accuracy(model, reasons, pass);
   for (Head& head : heads) {
+    for (const ReasonPair& one : reasons.unseen) {
+      for (const size_t i : {0, 1}) {
+        const auto question = reasons.question(model, one[i]), other = reasons.question(model, one[1 - i]);
+        const double patched = analysis::patched(pass, question, other, {{head.layer, head.head}});
+        head.patching += share * (question.measure(pass) - patched);
+      }
+    }
     analysis::Gates gates({{head.layer, head.head, 0}});
     nn::Pass gated = pass;
     gated.observer = &gates;
     head.off = accuracy - gender_accuracy(model, reasons, gated);
   }
-  return heads;
 }
 
 double found_by_rollout(const models::Model& model, const Reasons& reasons, const nn::Pass& pass) {
@@ -98,7 +105,7 @@ double found_by_rollout(const models::Model& model, const Reasons& reasons, cons
 }
 
 Result run_pronoun(Context& context) {
-  const int64_t steps = context.size(300, 80), quarter = steps / 4;
+  const int64_t steps = context.size(240, 60), quarter = steps / 4;
   context.expect(std::ssize(context.seeds()) * steps);
   std::vector<Series> accuracies, best_looks;
   std::vector<double> rollout, best_found;
@@ -117,12 +124,13 @@ Result run_pronoun(Context& context) {
          .seed = seed,
          .every = quarter,
          .look = [&](int64_t step, const models::Model& now) {
-           const std::vector<Head> heads = heads_of(now, reasons, pass);
+           const std::vector<Head> heads = looks_of(now, reasons, pass);
            const Head& best = *std::ranges::max_element(heads, {}, &Head::looks);
            accuracy.points.push_back(point(static_cast<double>(step), gender_accuracy(now, reasons, pass)));
            found.points.push_back(point(static_cast<double>(step), best.looks()));
          }});
-    const std::vector<Head> heads = heads_of(model.model(), reasons, pass);
+    std::vector<Head> heads = looks_of(model.model(), reasons, pass);
+    measure_effects(heads, model.model(), reasons, pass);
     if (accuracies.empty()) {
       for (const Head& head : heads) {
         table.rows.push_back({head.layer + "." + std::to_string(head.head), percent(head.from_it),

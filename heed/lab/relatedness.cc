@@ -56,7 +56,7 @@ Products products(const models::Model& model) {
 double pull(const Products& p, size_t s) { return (p[0][s] + p[1][s] + p[2][s]) / 3; }
 
 Result run_relatedness(Context& context) {
-  const int64_t steps = context.size(400, 100);
+  const int64_t steps = context.size(1500, 300);
   context.expect(2 * steps * std::ssize(context.seeds()));
   const models::SelfAttentiveOptions options{.vocabulary = kEndOfWords,
                                              .outputs = kFirstId + 2,

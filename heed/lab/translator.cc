@@ -73,7 +73,7 @@ std::vector<text::Alignment> alignments_of(const std::vector<grammar::Sentence>&
 
 models::ModelOptions small_transformer() {
   return models::TransformerOptions{
-      .width = 64, .heads = 4, .inner = 256, .encoder_layers = 2, .decoder_layers = 2, .dropout = 0};
+      .width = 64, .heads = 4, .inner = 128, .encoder_layers = 2, .decoder_layers = 2, .dropout = 0};
 }
 
 namespace {
@@ -93,11 +93,11 @@ data::TextModel train_translator(Context& context, const Sentences& sentences, m
                                  const TrainingOptions& training) {
   set_words(options, sentences.tokenizers);
   const data::Batches batches(corpus_of(sentences.train), *sentences.tokenizers.source, *sentences.tokenizers.target,
-                              {.tokens = 2048, .seed = training.seed});
+                              {.tokens = 1024, .seed = training.seed});
   return data::TextModel(trained(context, options, batches, training), sentences.tokenizers);
 }
 
-int64_t translator_steps(const Context& context) { return context.size<int64_t>(400, 100); }
+int64_t translator_steps(const Context& context) { return context.size<int64_t>(300, 60); }
 
 const Translator& small_translator(Context& context, uint64_t seed) {
   static std::map<std::pair<uint64_t, int64_t>, Translator> kept;  // by seed and steps
@@ -107,7 +107,8 @@ const Translator& small_translator(Context& context, uint64_t seed) {
     context.step(steps);
     return found->second;
   }
-  Sentences sentences = draw_sentences({.train = context.size<int64_t>(20000, 5000), .seed = seed});
+  Sentences sentences = draw_sentences(
+      {.train = context.size<int64_t>(20000, 3000), .unseen = context.size<int64_t>(150, 30), .seed = seed});
   data::TextModel model =
       train_translator(context, sentences, small_transformer(), {.steps = steps, .rate = 4e-3, .seed = seed});
   return kept.emplace(std::pair(seed, steps), Translator{std::move(sentences), std::move(model)}).first->second;

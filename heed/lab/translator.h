@@ -19,7 +19,7 @@ namespace heed::lab {
 struct SentenceOptions {
   int64_t train{20000}, unseen{200};
   uint64_t seed{1};
-  size_t longest{12};  // in words of the source
+  size_t longest{8};  // in words of the source
 };
 
 // Sentences to train on, others with combinations of words that are not among them, and a token for each word.
@@ -38,7 +38,7 @@ std::vector<text::Alignment> alignments_of(const std::vector<grammar::Sentence>&
 // 2 + 2 layers of width 64 with four heads.
 models::ModelOptions small_transformer();
 
-// Trained on batches of 2,048 tokens; vocabularies of the options are filled in.
+// Trained on batches of 1,024 tokens; vocabularies of the options are filled in.
 data::TextModel train_translator(Context&, const Sentences&, models::ModelOptions, const TrainingOptions&);
 data::TextModel untrained_translator(const Sentences&, models::ModelOptions, uint64_t seed);
 
