@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "bench/decoding.h"
+#include "heed/base/testing.h"
 #include "heed/models/presets.h"
 
 namespace heed::bench {
@@ -21,8 +22,8 @@ TEST(Spearman, IsTheCorrelationOfRanks) {
 }
 
 decode::Engine random_engine(const std::string& preset) {
-  return decode::Engine(
-      data::TextModel(models::make_model(models::model_options(models::preset_named(preset), {.source = 30}), 1)));
+  return decode::Engine(data::TextModel(models::make_model(
+      models::model_options(models::preset_named(preset), {.source = 30}), heed::testing::seeded(1))));
 }
 
 TEST(BenchExplain, MeasuresEveryMethodBesideAPlainPass) {

@@ -61,7 +61,7 @@ Shown shown_of(const std::string& sentence, const analysis::Patching& patching, 
     Json& entry = list.emplace_back(Json{{"layer", row.layer}, {"value", row.value}, {"change", change}});
     if (row.head >= 0) entry["head"] = row.head;
     const std::string name = row.head < 0 ? row.layer : fmt::format("{}.{}", row.layer, row.head);
-    const std::string share = way != 0 ? fmt::format("{:.0f} %", 100 * change / way) : "";
+    const std::string share = way != 0 ? fmt::format("{:.0f} %", std::round(100 * change / way) + 0.0) : "";
     shown.text += fmt::format("{:<20} {:>+9.4f} {:>+9.4f} {:>6}\n", name, row.value, change, share);
   }
   return shown;

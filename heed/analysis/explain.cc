@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heed/analysis/explain.h"
 
-#include <algorithm>
-
 #include "heed/base/error.h"
 #include "heed/data/batch.h"
 #include "heed/text/token_words.h"
-#include "heed/text/utf8.h"
 #include "heed/text/words.h"
 
 namespace heed::analysis {
@@ -19,20 +16,6 @@ std::vector<int32_t> encode(const data::TextModel& model, const std::string& sen
 }
 
 }  // namespace
-
-SourceExplanation explain_source(nn::Pass& pass, const data::TextModel& model, const std::string& sentence,
-                                 const std::string& word) {
-  const std::vector<int32_t> ids = encode(model, sentence);
-  SourceExplanation result{.words = text::words_and_marks(sentence)};
-  const auto at = std::find_if(result.words.begin(), result.words.end(), [&](const std::string& each) {
-    return text::to_lower(std::string_view(each)) == text::to_lower(std::string_view(word));
-  });
-  if (at == result.words.end()) throw Error("the word is '" + word + "', expected a word of the sentence");
-  result.heads =
-      source_looks(pass, model.model(), ids, text::words_of_tokens(model.source(), ids, sentence, result.words),
-                   std::ssize(result.words), at - result.words.begin());
-  return result;
-}
 
 TargetExplanation explain_target(nn::Pass& pass, const data::TextModel& model, const std::string& sentence,
                                  std::span<const int32_t> translation, const AlignOptions& options) {

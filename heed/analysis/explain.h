@@ -15,18 +15,8 @@
 
 namespace heed::analysis {
 
-// The words of a sentence, and what one of them attends to. Words are as text::words_and_marks cuts them; a Look has
-// one number more, for the end of the sentence.
-struct SourceExplanation {
-  std::vector<std::string> words{};
-  std::vector<HeadLook> heads{};  // what the word attends to in every head of the encoder
-};
-// Of the first word of the sentence that is `word`, in whatever case. Throws Error where there is none, or the model's
-// encoder has no attention.
-HEED_API SourceExplanation explain_source(nn::Pass&, const data::TextModel&, const std::string& sentence,
-                                          const std::string& word);
-
-// The words of a sentence and of its translation, and what each word of the translation attends to.
+// The words of a sentence and of its translation, and what each word of the translation attends to. Words are as
+// text::words_and_marks cuts them; a Look has one number more, for the end of the sentence.
 struct TargetExplanation {
   std::vector<std::string> source{}, target{};
   std::vector<Look> looks{};  // of each word of the target, when it was predicted

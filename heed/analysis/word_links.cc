@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "heed/analysis/heads.h"
 #include "heed/analysis/kept_attention.h"
@@ -28,6 +29,45 @@ std::vector<KeptAttention> layers_within(const nn::Pass& pass, const Question& q
   std::erase_if(layers, [](const KeptAttention& layer) { return layer.query_side() != layer.key_side(); });
   return layers;
 }
+
+// What words look at in one layer, some words at a time: a kernel has one query in each lane, so that rows of one query
+// alone would take many times as long.
+class LookBlocks {
+ public:
+  LookBlocks(const Context& context, const KeptAttention& layer, int64_t head)
+      : context_(context), layer_(layer), head_(head) {}
+
+  int64_t most_queries() const { return std::max<int64_t>(1, kNumbers / (layer_.heads() * layer_.keys())); }
+
+  // The mean over a word's queries, and over the heads or that of one of them; zeros of a word without queries.
+  void looks(const std::vector<std::vector<int64_t>>& words,
+             const std::function<void(size_t, const std::vector<double>&)>& each) const {
+    std::vector<int64_t> queries;
+    for (const std::vector<int64_t>& word : words) queries.insert(queries.end(), word.begin(), word.end());
+    const Tensor rows = queries.empty() ? Tensor() : layer_.weights(context_, queries);
+    const int64_t first = std::max<int64_t>(0, head_), last = head_ < 0 ? layer_.heads() : head_ + 1;
+    std::vector<double> mean(static_cast<size_t>(layer_.keys()));
+    for (int64_t i = 0, begin = 0; i < std::ssize(words); ++i) {
+      const int64_t count = std::ssize(words[static_cast<size_t>(i)]);
+      const double share = 1 / static_cast<double>((last - first) * count);
+      std::fill(mean.begin(), mean.end(), 0);
+      for (int64_t head = first; head < last; ++head) {
+        for (int64_t query = begin; query < begin + count; ++query) {
+          const double* row = rows.data<double>() + (head * std::ssize(queries) + query) * layer_.keys();
+          for (size_t s = 0; s < mean.size(); ++s) mean[s] += share * row[s];
+        }
+      }
+      begin += count;
+      each(static_cast<size_t>(i), mean);
+    }
+  }
+
+ private:
+  static constexpr int64_t kNumbers = int64_t{1} << 21;  // weights that are in memory at a time, about
+  const Context& context_;
+  const KeptAttention& layer_;
+  const int64_t head_;
+};
 
 void check_index(const char* name, int64_t index, int64_t count) {
   if (index < count) return;
@@ -54,18 +94,19 @@ void words_looked_at(const nn::Pass& pass, const Reading& reading, const Questio
   const KeptAttention& layer = options.layer < 0 ? layers.back() : layers[static_cast<size_t>(options.layer)];
   check_index("head", options.head, layer.heads());
   const nn::TextSide side = layer.query_side();
-  for (size_t word = 0; word < reading.words(side).size(); ++word) {
-    const Queries chosen = reading.queries({side, word});
-    const std::vector<int64_t>& queries = side == nn::TextSide::source ? chosen.source : chosen.target;
-    std::vector<double> mean(static_cast<size_t>(layer.keys()));
-    const Tensor rows = queries.empty() ? Tensor() : layer.weights(pass, queries);
-    const int64_t count = std::ssize(queries), heads = options.head < 0 ? layer.heads() : 1;
-    for (int64_t i = 0; i < layer.heads() * count; ++i) {
-      if (options.head >= 0 && i / count != options.head) continue;
-      const double* row = rows.data<double>() + i * layer.keys();
-      for (size_t s = 0; s < mean.size(); ++s) mean[s] += row[s] / static_cast<double>(heads * count);
-    }
-    each(word, reading.by_word(side, mean));
+  const LookBlocks blocks(pass, layer, options.head);
+  const size_t words = reading.words(side).size();
+  std::vector<std::vector<int64_t>> block;  // the queries of some words
+  int64_t queries = 0;
+  for (size_t word = 0; word < words; ++word) {
+    Queries chosen = reading.queries({side, word});
+    block.push_back(std::move(side == nn::TextSide::source ? chosen.source : chosen.target));
+    queries += std::ssize(block.back());
+    if (queries < blocks.most_queries() && word + 1 < words) continue;
+    const size_t first = word + 1 - block.size();
+    blocks.looks(block,
+                 [&](size_t i, const std::vector<double>& look) { each(first + i, reading.by_word(side, look)); });
+    block.clear(), queries = 0;
   }
 }
 

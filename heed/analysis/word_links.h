@@ -30,7 +30,7 @@ HEED_API std::vector<WordLinks> word_links(const nn::Pass&, const Reading&, cons
                                            LinkMethod);
 
 // What each word of a text attends to when it is read, in the mean of one layer's heads or in one of them: of taggers
-// and language models. One word at a time, so that memory stays linear in the length. A translation's words are in
+// and language models. Some words at a time, so that memory stays linear in the length. A translation's words are in
 // explain.h.
 HEED_API void words_looked_at(const nn::Pass&, const Reading&, const Question&, const AlignOptions&,
                               const std::function<void(size_t word, const ByWord&)>& each);
