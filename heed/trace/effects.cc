@@ -114,8 +114,8 @@ class Effects {
     for (const analysis::HeadValue& one : analysis::head_gradients(pass_, question)) {
       if (layer_of(one.layer)) effect.heads.push_back({one.layer, one.head, one.value});
     }
-    std::ranges::stable_sort(effect.heads, std::ranges::greater{},
-                             [](const HeadEffect& one) { return std::abs(one.gradient); });
+    std::ranges::sort(effect.heads, std::ranges::greater{},
+                      [](const HeadEffect& one) { return std::abs(one.gradient); });
     for (HeadEffect& one :
          std::span(effect.heads).first(std::min<size_t>(effect.heads.size(), static_cast<size_t>(options_.measured)))) {
       one.off = analysis::effect_of(pass_, question, {{one.path, one.head, 0}});
@@ -129,16 +129,23 @@ class Effects {
     return nullptr;
   }
 
+  // None where all contexts go into a recurrent cell: there are no gradients of single links.
+  std::vector<analysis::HeadLinks> gradient_links(const analysis::Question& question,
+                                                  const analysis::Queries& queries) {
+    try {
+      return analysis::gradient_links(pass_, question, queries);
+    } catch (const Error&) {
+      return {};
+    }
+  }
+
   // From the query of the row to all keys, in the layers of its side.
   void add_links(Effect& effect, const analysis::Question& question) {
     const bool source = question.output_side() == nn::TextSide::source;
     const analysis::Queries queries =
         source ? analysis::Queries{.source = {effect.row}} : analysis::Queries{.target = {effect.row}};
     add_links(effect, analysis::value_links(pass_, question, queries), &LinkEffects::values, "values");
-    try {
-      add_links(effect, analysis::gradient_links(pass_, question, queries), &LinkEffects::gradients, "gradients");
-    } catch (const Error&) {  // contexts that go into a recurrent cell: there are no gradients of single links
-    }
+    add_links(effect, gradient_links(question, queries), &LinkEffects::gradients, "gradients");
   }
   void add_links(Effect& effect, const std::vector<analysis::HeadLinks>& links, Ref LinkEffects::*to,
                  const char* name) {
