@@ -118,5 +118,29 @@ TEST_F(WordLinksTest, WordsLookedAtAreTheMeanOfTheLastLayersHeads) {
   }
 }
 
+// So long that the rows are computed in several blocks.
+TEST_F(WordLinksTest, WordsOfALongTextLookAsEachOfThemDoes) {
+  models::TransformerOptions options = transformer(Kind::decoder);
+  options.max_length = 1600;
+  const data::TextModel model = text_model(options);
+  constexpr size_t kLength = 1500;
+  std::string text;
+  for (size_t i = 0; i < kLength; ++i) text += i % 3 == 0 ? "a " : i % 7 == 0 ? "c " : "b ";
+  const Reading reading(model, text, {});
+  const Question question = reading.question("b");
+  size_t words = 0;
+  words_looked_at(pass(), reading, question, {}, [&](size_t word, const ByWord& look) {
+    EXPECT_EQ(word, words++);
+    EXPECT_NEAR(std::accumulate(look.words.begin(), look.words.end(), look.rest), 1, 1e-9);
+    if (word % 499 != 0) return;
+    const auto links = weight_links(pass(), question, {.target = {static_cast<int64_t>(word) + 1}});
+    ASSERT_EQ(links.size(), 4u);
+    for (size_t s = 0; s < kLength; s += 11) {
+      EXPECT_NEAR(look.words[s], (links[2].links[s + 1] + links[3].links[s + 1]) / 2, 1e-12) << word << " " << s;
+    }
+  });
+  EXPECT_EQ(words, kLength);
+}
+
 }  // namespace
 }  // namespace heed::analysis

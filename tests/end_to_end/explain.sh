@@ -53,6 +53,10 @@ says '^  decoder\.1 +[+-]\d+\.\d{4}  \S' explain model "${said[@]}" --method len
 for one in bahdanau luong; do says '^decoder\.cross\.0 +[+-]' explain $one "${said[@]}" --method heads; done
 says '^blocks\.0\.self\.0 +[+-]' explain states --method heads --of cat
 
+says '^decoder\.0\.cross\.1 +[+-]\d\.\d{4} +[+-]\d\.\d{4}' explain model "${said[@]}" --of gato --patch-from "The dog sleeps ."
+says '^encoder\.0\.self encoder\.1\.self\.2 +-\d' explain model "${said[@]}" --of gato --patch-from "The dog sleeps ." --patch encoder.0.self --patch encoder.1.self.2
+for one in tagger states lm; do says '\.self\.0 +[+-]' explain $one --of cat --patch-from "The dog sleeps ."; done
+
 # Numbers that belong together, in JSON.
 check() {  # check <expression over the object o> <model> <flags...>
   local test=$1
@@ -69,6 +73,8 @@ check 'len(o["changes"]) == len(o["source_words"])' model "${said[@]}" --method 
 check 'o["changes"][1] is None and o["changes"][0] is not None' tagger --method leave-out --of cat
 check 'len(o["heads"]) == 24 and sum("off" in h for h in o["heads"]) == 10' model "${said[@]}" --method heads
 check 'abs(o["layers"][-1]["value"] - o["explained"]["value"]) < 1e-4' model "${said[@]}" --method lens --of gato
+
+check 'len(o["patched"]) == 30 and all(p["change"] == 0 for p in o["patched"])' model "${said[@]}" --patch-from "$sentence"
 
 # A gate changes what it is measured to change.
 off=$(explain model "${said[@]}" --json --method heads --measure 24 | python3 -c '
@@ -101,6 +107,26 @@ refuses 1 "^heed: --gate: layer 'encoder.0.self' has no head 4, expected 0 to 3"
 refuses 1 "^heed: --gate: there is no layer 'encoder.7.self', expected one of: encoder.0.self" \
   "$heed" translate --model model --threads 1 --gate encoder.7.self.0=0 english.txt
 refuses 2 "^heed: --gate: gate 'encoder.0.self.1' is no head with its factor" "$heed" tag --model tagger --gate encoder.0.self.1 tags/test.tsv
+refuses 1 'the other sentence has 3 tokens, expected 4: outputs are taken token by token' explain model "${said[@]}" --patch-from "The dog sleeps"
+refuses 1 "there is no layer 'encoder.7.self', expected one of: encoder.0.self" explain model "${said[@]}" --patch-from "$sentence" --patch encoder.7.self
+refuses 1 "layer 'encoder.0.self' has no head 4, expected 0 to 3" explain model "${said[@]}" --patch-from "$sentence" --patch encoder.0.self.4
+refuses 1 "the sentence '  ' has no word in it" explain model "${said[@]}" --patch-from "  "
+refuses 1 'no head of the model can be patched' explain blind "${said[@]}" --patch-from "$sentence"
+refuses 1 "^heed: --head is 'encoder.0.self.9', expected encoder.0.self.0 to encoder" explain tagger --word cat --head encoder.0.self.9
+refuses 1 "^heed: pairs/config.json: cannot open: No such file or directory" explain pairs
+
+# By which path a pronoun's gender gets to the translation.
+head -200 pairs/train.tsv >some.tsv
+for kind in align referents tags; do head -200 pairs/train.$kind >some.$kind; done
+says 'with outputs taken from there' "$heed" evaluate --model model --data some.tsv --pronouns --paths --threads 1
+"$heed" evaluate --model model --data some.tsv --pronouns --paths --threads 1 --json | python3 -c '
+import json, sys
+o = json.load(sys.stdin)["pronouns"]
+assert {one["method"] for one in o["finding"]["finders"]} == {"weights", "values", "gradients", "rollout", "integrated", "leave-out"}, o
+assert o["paths"]["adjective"]["flipped"] <= o["paths"]["adjective"]["pairs"] <= o["finding"]["right"], o' || fail "the paths do not fit"
+says '^leave-out +\d' "$heed" bench explain --model model --data pairs/test.tsv --sentences 5 --steps 2
+says '^rollout +\d' "$heed" bench explain --model lm --length 50 --sentences 1 --steps 1
+
 refuses 2 '^heed: --of and --against say what is explained' explain model --of gato
 refuses 2 '^heed: --word and --from came' explain model --word cat --from cat
 refuses 2 '^heed: --method values and gradients came without --word' explain model --method values
