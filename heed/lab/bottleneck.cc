@@ -90,12 +90,14 @@ Result run_bottleneck(Context& context) {
   }
   std::vector<std::vector<Spread>> all;  // by kind and bucket
   for (const Kind& kind : kKinds) {
-    const models::RnnSeq2SeqOptions options{.vocabulary = kFirstId + 2 * kWords,
-                                            .width = 64,
-                                            .first_state = kind.first,
-                                            .query = kind.query,
-                                            .score = kind.score,
-                                            .dropout = 0};
+    const models::RnnSeq2SeqOptions options{
+        .vocabulary = kFirstId + 2 * kWords,
+        .width = 64,
+        .first_state = kind.first,
+        .query = kind.query,
+        .score = kind.score,
+        .readout = kind.query == Query::none ? models::Readout::state : models::Readout::both,
+        .dropout = 0};
     std::vector<Series> by_exact, by_bleu;
     for (const uint64_t seed : context.seeds()) {
       const auto model =
