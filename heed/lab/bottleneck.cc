@@ -159,7 +159,7 @@ Experiment bottleneck() {
                 "of the longest sentences, the worst run with attention gets more than the best run without",
                 "with attention, over 90 % of the longest sentences are right in each run",
                 "with attention, it does not matter what the decoder begins from: means for the longest sentences "
-                "are less than 10 points apart"},
+                "are less than 10 points apart, and over half of them are right"},
       .run = run_bottleneck};
 }
 
