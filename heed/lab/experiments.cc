@@ -8,7 +8,13 @@ namespace heed::lab {
 
 std::span<const Experiment> experiments() {
   static const std::vector<Experiment> all{
-      scale(), order(), peek(), matrix(), cache(),
+      scale(),       //
+      order(),       //
+      peek(),        //
+      matrix(),      //
+      cache(),       //
+      bottleneck(),  //
+      distance(),    //
   };
   return all;
 }
