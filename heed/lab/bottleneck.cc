@@ -78,7 +78,7 @@ Quality quality(Context& context, std::shared_ptr<const models::Model> model, ui
 }
 
 Result run_bottleneck(Context& context) {
-  const int64_t steps = context.size(800, 60);
+  const int64_t steps = context.size(800, 250);
   context.expect(std::ssize(context.seeds()) * std::ssize(kKinds) * steps);
   Table exact{.title = "Sentences that are right altogether, by length", .columns = {"decoder knows the source by"}};
   Table bleu{.title = "BLEU, by length", .columns = exact.columns};
@@ -90,12 +90,14 @@ Result run_bottleneck(Context& context) {
   }
   std::vector<std::vector<Spread>> all;  // by kind and bucket
   for (const Kind& kind : kKinds) {
-    const models::RnnSeq2SeqOptions options{.vocabulary = kFirstId + 2 * kWords,
-                                            .width = 64,
-                                            .first_state = kind.first,
-                                            .query = kind.query,
-                                            .score = kind.score,
-                                            .dropout = 0};
+    const models::RnnSeq2SeqOptions options{
+        .vocabulary = kFirstId + 2 * kWords,
+        .width = 64,
+        .first_state = kind.first,
+        .query = kind.query,
+        .score = kind.score,
+        .readout = kind.query == Query::none ? models::Readout::state : models::Readout::both,
+        .dropout = 0};
     std::vector<Series> by_exact, by_bleu;
     for (const uint64_t seed : context.seeds()) {
       const auto model =
@@ -133,7 +135,8 @@ Result run_bottleneck(Context& context) {
                        {worst(3, 7) > best(0, 3), percent(worst(3, 7)) + " in the worst run with attention, " +
                                                       percent(best(0, 3)) + " in the best without"},
                        {worst(3, 7) > 0.9, percent(worst(3, 7)) + " in the worst run"},
-                       {apart < 0.1, "means differ by " + percent(apart)}},
+                       {apart < 0.1 && all[4].back().mean > 0.5,
+                        "means differ by " + percent(apart) + ", and the first is " + percent(all[4].back().mean)}},
           .tables = {exact, bleu},
           .plots = {plot}};
 }
@@ -156,7 +159,7 @@ Experiment bottleneck() {
                 "of the longest sentences, the worst run with attention gets more than the best run without",
                 "with attention, over 90 % of the longest sentences are right in each run",
                 "with attention, it does not matter what the decoder begins from: means for the longest sentences "
-                "are less than 10 points apart"},
+                "are less than 10 points apart, and over half of them are right"},
       .run = run_bottleneck};
 }
 
