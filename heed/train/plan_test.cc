@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 
 #include "heed/base/count.h"
@@ -19,6 +22,14 @@ using heed::testing::error_of, heed::testing::text_of;
 using testing::Files;
 
 std::string read(const std::string& path) { return text_of(read_file(path, 1 << 28)); }
+
+// The bytes after the header of a safetensors file.
+std::string tensors_of(const std::string& path) {
+  const std::string file = read(path);
+  uint64_t header = 0;
+  std::memcpy(&header, file.data(), std::min(file.size(), sizeof(header)));
+  return file.substr(std::min<size_t>(file.size(), sizeof(header) + header));
+}
 
 TEST(Plan, FillsTheTimeButATwentieth) {
   // 10 minutes: 570 seconds, of which 10 are gone and 2 are for the last look; 550 / (0.5 + 2 / 100) steps are left.
@@ -90,8 +101,11 @@ TEST(Plan, IsMadeOnceAndGoneOnWithToTheSameBits) {
   EXPECT_GT(soon.last.step.rate, 10 * highest * static_cast<double>(soon.last.step.step) / 100'000)
       << "the warm-up follows the plan";
   EXPECT_EQ(to_the_end(files.out("again"), parallel).steps, whole.steps);
+  // Without the header: a sitting that is out of time measures the dev set at its end, which the notes in it tell of.
   for (const char* name : {"/checkpoint.safetensors", "/model.safetensors"}) {
-    EXPECT_TRUE(read(files.out("m") + name) == read(files.out("again") + name)) << name;
+    const std::string one = tensors_of(files.out("m") + name), other = tensors_of(files.out("again") + name);
+    EXPECT_GT(one.size(), 1000) << name;
+    EXPECT_TRUE(one == other) << name;
   }
 }
 
