@@ -246,7 +246,8 @@ ExplainReport measure_explain(const decode::Engine& engine, std::span<const data
   for (size_t i = 0; i < all.size(); ++i) {
     ExplainFigures& row = report.rows[i];
     row.method = all[i].name, row.ms = 1e3 * median(seconds[i]), row.ratio = median(ratios[i]);
-    if (row.spearman) *row.spearman /= texts, *row.same_first /= texts;
+    if (row.spearman) *row.spearman /= texts;
+    if (row.same_first) *row.same_first /= texts;
   }
   return report;
 }

@@ -93,6 +93,7 @@ class Counter {
     }
     const std::vector<std::vector<int64_t>> tokens = asked.reading.tokens_of_words();
     std::vector<std::vector<int64_t>> of_nouns;
+    of_nouns.reserve(asked.nouns.size());
     for (const int noun : asked.nouns) of_nouns.push_back(tokens[static_cast<size_t>(noun)]);
     const auto changes = analysis::leave_out(pass, asked.question, of_nouns);
     std::vector<double> drops(asked.sentence.source.size());
@@ -110,7 +111,7 @@ const NounFinder* NounFinding::best(const std::string& method, From from) const 
   const auto at = static_cast<size_t>(from);
   for (const NounFinder& one : finders) {
     if (one.method != method || one.head.empty() || !one.found[at]) continue;
-    if (!best || *one.found[at] > *best->found[at]) best = &one;
+    if (!best || one.found[at] > best->found[at]) best = &one;
   }
   return best;
 }

@@ -33,7 +33,7 @@ std::vector<double> sum_of_cross(const std::vector<analysis::HeadLinks>& links, 
 // What each method gives to each word of the source, in the order of kMethods.
 std::vector<std::vector<double>> predicted(const nn::Pass& pass, const analysis::Question& question) {
   const size_t words = question.pair().source.size();  // a token each; the end of the sentence is no word
-  const int64_t at = *question.target().position;
+  const int64_t at = question.target().position.value_or(0);
   const analysis::Queries from{.target = {at}};
   std::vector<double> nearest(words);  // no method: how close a word is to the same place of the source
   const double place = static_cast<double>(at) / static_cast<double>(question.pair().target.size());
@@ -92,7 +92,7 @@ Agreement agreement(const Sentences& sentences, const data::TextModel& model, co
     for (int64_t s = 0; s < std::ssize(pair.source); ++s) words.push_back({s});
     std::vector<double> effects;
     for (const std::optional<double>& change : analysis::leave_out(pass, question, words)) {
-      effects.push_back(std::abs(change.value()));
+      effects.push_back(std::abs(change.value_or(0)));
     }
     const auto strongest = [](const std::vector<double>& of) { return std::ranges::max_element(of) - of.begin(); };
     const auto all = predicted(pass, question);

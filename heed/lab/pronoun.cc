@@ -97,7 +97,8 @@ double found_by_rollout(const models::Model& model, const Reasons& reasons, cons
     for (const Sentence& sentence : one) {
       const auto [noun, rival] = nouns_of(sentence);
       const analysis::Question question = reasons.question(model, sentence);
-      const auto shares = analysis::rollout(pass, question, nn::TextSide::target, *question.target().position).source;
+      const auto shares =
+          analysis::rollout(pass, question, nn::TextSide::target, question.target().position.value_or(0)).source;
       right += shares[static_cast<size_t>(noun)] > shares[static_cast<size_t>(rival)], ++all;
     }
   }

@@ -19,6 +19,7 @@ float largest(std::span<const float> numbers) {
 
 std::vector<float> row_of(const View<const float, 2>& matrix, int64_t row) {
   std::vector<float> numbers;
+  numbers.reserve(static_cast<size_t>(matrix.shape(1)));
   for (int64_t i = 0; i < matrix.shape(1); ++i) numbers.push_back(matrix(row, i));
   return numbers;
 }
@@ -26,6 +27,7 @@ std::vector<float> row_of(const View<const float, 2>& matrix, int64_t row) {
 std::vector<Quantised> quantised_rows(const View<const float, 2>& matrix,
                                       Quantised (*quantise)(std::span<const float>)) {
   std::vector<Quantised> rows;
+  rows.reserve(static_cast<size_t>(matrix.shape(0)));
   for (int64_t r = 0; r < matrix.shape(0); ++r) rows.push_back(quantise(row_of(matrix, r)));
   return rows;
 }
