@@ -21,7 +21,7 @@
 namespace heed::trace {
 
 inline constexpr const char* kFormat = "heed-trace";
-inline constexpr int64_t kMajorVersion = 1, kMinorVersion = 1;  // a reader refuses another major one
+inline constexpr int64_t kMajorVersion = 1, kMinorVersion = 1;  // a reader throws on another major one
 
 // How numbers are stored. u8n: a byte u is low + u / 255 (high - low). u32: keys; kNoKey where there is none.
 enum class Storage : uint8_t { f32, f16, u8n, u32 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A trace as JSON text, and back. The same trace gives the same text. A reader takes nothing on trust: sizes, shapes,
-// references, base64 and check sums are verified, and an error says what came and what was expected. It refuses another
-// major version and ignores fields that it does not know. docs/trace.schema.json is the same as a JSON schema.
+// references, base64 and check sums are verified, and an error says what came and what was expected. Another
+// major version throws, and fields that it does not know are ignored. docs/trace.schema.json is the same as a JSON
+// schema.
 #include <string>
 #include <string_view>
 
