@@ -277,10 +277,10 @@ float quantise(const float* x, int64_t inputs, Int8Form form, std::byte* to) {
   };
   int64_t i = 0;
   for (; i + kLanes <= inputs; i += kLanes) store_quantised(I(), rounded(hn::LoadU(d, x + i)), form, to + i * width);
-  if (i < padded) {
+  for (; i < padded; i += kLanes) {  // once, but for the scalar code
     HWY_ALIGN std::byte whole[kLanes * sizeof(int16_t)];
     store_quantised(I(), rounded(load_part(d, x + i, inputs - i)), form, whole);
-    std::memcpy(to + i * width, whole, static_cast<size_t>((padded - i) * width));
+    std::memcpy(to + i * width, whole, static_cast<size_t>(std::min(kLanes, padded - i) * width));
   }
   if (form == Int8Form::words) swap_middle(to, padded);
   return !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : most / 127.0f;

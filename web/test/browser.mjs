@@ -39,6 +39,11 @@ async function says(page, expected) {
   for (let i = 0; i < 50 && !expected.test(await page.textContent('#live')); ++i) await page.waitForTimeout(40);
   assert.match(await page.textContent('#live'), expected);
 }
+// page.waitForFunction would need a policy that allows eval.
+async function until(page, isSo) {
+  for (let i = 0; i < 200 && !(await page.evaluate(isSo)); ++i) await page.waitForTimeout(40);
+  assert.ok(await page.evaluate(isSo), `${isSo} did not come true within 8 s`);
+}
 const tests = [];
 const test = (name, run) => tests.push([name, run]);
 
@@ -115,7 +120,7 @@ test('keys alone go through words, heads, layers and steps, and say what they fi
   await page.keyboard.press('}');
   await says(page, /encoder.1.self head 1/);
   await page.keyboard.press('Enter');
-  await page.waitForFunction(() => location.hash.includes('pinned=true'));
+  await until(page, () => location.hash.includes('pinned=true'));
   await page.keyboard.press('?');
   assert.equal(await page.locator('dialog[open]').count(), 1);
   await page.keyboard.press('Escape');
@@ -317,11 +322,11 @@ test('16,000 tokens: painted soon, dragged smoothly, tiles made by a worker, jum
   console.log(`        painted after ${Math.round(paint)} ms of the page, ${Date.now() - begin} ms with the browser's own`);
   await page.fill('input[type=search]', 'needle');
   await page.press('input[type=search]', 'Enter');
-  await page.waitForFunction(() => location.hash.includes('query=12345'));
+  await until(page, () => location.hash.includes('query=12345'));
   const value = async () => { for (let i = 0; i < 50 && !/needle/.test(await page.textContent('.readout')); ++i) await page.waitForTimeout(40); return page.textContent('.readout'); };
   const text = await value(), [, key] = /to \S+ \((\d+)\)/.exec(text), expected = Math.exp(made.score(12345, Number(key)) - made.lse[12345]);
   assert.ok(Math.abs(Number(text.trim().split(/\s+/).pop()) - expected) <= 2e-3 * Math.max(1, expected), `${text}, expected ${expected}`);
-  await page.waitForFunction(() => Number(document.querySelector('canvas.long').dataset.tiles) > 0, undefined, {timeout: 8000});
+  await until(page, () => Number(document.querySelector('canvas.long').dataset.tiles) > 0);
   await page.waitForTimeout(300);
   await page.screenshot({path: join(out, 'long-1280-light.png')});
   // The handler and the picture that it leads to, a hundred times.
