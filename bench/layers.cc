@@ -14,7 +14,6 @@
 #include "bench/report.h"
 #include "heed/base/error.h"
 #include "heed/kernels/attention/targets.h"
-#include "heed/kernels/product_blas.h"
 
 namespace heed::bench {
 
@@ -101,14 +100,10 @@ void bench_layers(const BenchOptions& options) {
   kernels::use_simd_target(options.simd);
   Parallel parallel(options.threads);
   const std::string date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
-  print(fmt::format("{}, {}, OpenBLAS for {}, {} thread{}, {}", cpu_model(), kernels::simd_target(),
-                    kernels::blas_core(), parallel.threads(), parallel.threads() == 1 ? "" : "s", date));
+  print(fmt::format("{}, {}, {} thread{}, {}", cpu_model(), kernels::simd_target(), parallel.threads(),
+                    parallel.threads() == 1 ? "" : "s", date));
   print(fmt::format("{:<60} {} {:>7} {:>7}", "row", rates_header(), "% read", "% limit"));
-  Json all = {{"cpu", cpu_model()},
-              {"simd", kernels::simd_target()},
-              {"blas", kernels::blas_core()},
-              {"date", date},
-              {"threads", parallel.threads()}};
+  Json all = {{"cpu", cpu_model()}, {"simd", kernels::simd_target()}, {"date", date}, {"threads", parallel.threads()}};
   all["rows"] = Json::array();
   for (const LayerRow& row : rows) {
     const LayerFigures figures = measure_layer(row.make(parallel), parallel, options.rounds);

@@ -1,42 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/unfused.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "bench/softmax.h"
+#include "bench/vector_products.h"
+#include "heed/kernels/product.h"
 
 namespace heed::bench {
 
 namespace {
 
-// A row-major matrix whose rows are `stride` apart.
-struct Matrix {
-  const float* data;
-  int64_t stride;
-  CBLAS_TRANSPOSE order = CblasNoTrans;
-};
-
-// The result of a product: c [m,n] <- a b + beta * c, rows of c `stride` apart.
-struct Result {
-  float* data;
-  int64_t stride, m, n;
-  float beta;
-};
-
-// `inner` is the common extent of a and b, of which either may be read as its transpose.
-void product(Matrix a, Matrix b, int64_t inner, Result c) {
-  cblas_sgemm(CblasRowMajor, a.order, b.order, static_cast<blasint>(c.m), static_cast<blasint>(c.n),
-              static_cast<blasint>(inner), 1.0f, a.data, static_cast<blasint>(a.stride), b.data,
-              static_cast<blasint>(b.stride), c.beta, c.data, static_cast<blasint>(c.stride));
-}
-
-// y <- a x for a [rows,columns], or its transpose: what a product with one row is, and faster than sgemm at it.
-void product(int64_t rows, int64_t columns, Matrix a, const float* x, float* y) {
-  cblas_sgemv(CblasRowMajor, a.order, static_cast<blasint>(rows), static_cast<blasint>(columns), 1.0f, a.data,
-              static_cast<blasint>(a.stride), x, 1, 0.0f, y, 1);
+// Rows of a tensor [B,H,T,D] from `begin` on.
+template <class T>
+View<T, 2> rows_of(const View<T, 4>& x, int64_t b, int64_t h, int64_t begin, int64_t count) {
+  return View<T, 2>(x.at(b, h, begin), {count, x.shape(3)}, {x.stride(2), 1});
 }
 
 float* floats(const Workspace& workspace) { return reinterpret_cast<float*>(workspace.data()); }
@@ -56,7 +35,6 @@ Unfused::Unfused(const UnfusedTensors& x, const kernels::Visibility& visibility,
       Dv_(x.v.shape(3)),
       parts_((parallel.threads() + B_ * Hk_ - 1) / (B_ * Hk_)),
       scale_(1.0f / std::sqrt(static_cast<float>(D_))) {
-  openblas_set_num_threads(1);  // threads are those of Parallel
   const int64_t at_once = parts_ == 1 ? parallel.threads() : B_ * H_;
   scratch_.reserve(static_cast<size_t>(at_once * T_ * S_) * sizeof(float));
   for (int64_t b = 0; b < B_; ++b) {
@@ -90,15 +68,14 @@ float* Unfused::kept(const Head& head) const { return floats(kept_) + (head.b * 
 void Unfused::forward_rows(const Head& head, Part rows, float* weights) {
   const int64_t n = rows.end - rows.begin, keys = head.end - head.begin;
   if (n == 0) return;
-  float* scores = weights + rows.begin * S_ + head.begin;
-  const float* q = x_.q.at(head.b, head.h, rows.begin);
-  const Matrix k{x_.k.at(head.b, head.k, head.begin), x_.k.stride(2)};
-  const Matrix v{x_.v.at(head.b, head.k, head.begin), x_.v.stride(2)};
-  float* out = x_.out.at(head.b, head.h, rows.begin);
+  const View<float, 2> scores(weights + rows.begin * S_ + head.begin, {n, keys}, {S_, 1});
+  const auto q = rows_of(x_.q, head.b, head.h, rows.begin, n);
+  const auto k = rows_of(x_.k, head.b, head.k, head.begin, keys), v = rows_of(x_.v, head.b, head.k, head.begin, keys);
+  const auto out = rows_of(x_.out, head.b, head.h, rows.begin, n);
   if (n == 1) {
-    product(keys, D_, k, q, scores);
+    rows_times_vector(k, q.data(), scores.data());
   } else {
-    product({q, x_.q.stride(2)}, {k.data, k.stride, CblasTrans}, D_, {scores, S_, n, keys, 0});
+    kernels::product(q, k.transposed(0, 1), scores, {}, parallel_);
   }
   for (int64_t t = rows.begin; t < rows.end; ++t) {
     const kernels::KeyRange seen = visibility_.row(head.b, t);
@@ -109,9 +86,9 @@ void Unfused::forward_rows(const Head& head, Part rows, float* weights) {
     if (!seen.empty()) softmax_row(row + seen.begin, seen.end - seen.begin, scale_);
   }
   if (n == 1) {
-    product(keys, Dv_, {v.data, v.stride, CblasTrans}, scores, out);
+    vector_times_rows(scores.data(), v, out.data());
   } else {
-    product({scores, S_}, v, keys, {out, x_.out.stride(2), n, Dv_, 0});
+    kernels::product(scores, v, out, {}, parallel_);
   }
 }
 
@@ -137,9 +114,9 @@ void Unfused::forward_keeping() {
 void Unfused::backward_rows(const Head& head, Part rows, const float* weights, float* d_scores) {
   const int64_t n = rows.end - rows.begin, keys = head.end - head.begin;
   if (n == 0) return;
-  float* ds = d_scores + rows.begin * S_ + head.begin;
-  product({x_.d_out.at(head.b, head.h, rows.begin), x_.d_out.stride(2)},
-          {x_.v.at(head.b, head.k, head.begin), x_.v.stride(2), CblasTrans}, Dv_, {ds, S_, n, keys, 0});
+  const View<float, 2> ds(d_scores + rows.begin * S_ + head.begin, {n, keys}, {S_, 1});
+  kernels::product(rows_of(x_.d_out, head.b, head.h, rows.begin, n),
+                   rows_of(x_.v, head.b, head.k, head.begin, keys).transposed(0, 1), ds, {}, parallel_);
   for (int64_t t = rows.begin; t < rows.end; ++t) {
     const kernels::KeyRange seen = visibility_.row(head.b, t);
     float* row = d_scores + t * S_;
@@ -148,18 +125,21 @@ void Unfused::backward_rows(const Head& head, Part rows, const float* weights, f
     std::fill(row + last, row + head.end, 0.0f);
     if (!seen.empty()) softmax_backward_row(weights + t * S_ + first, row + first, last - first, scale_);
   }
-  product({ds, S_}, {x_.k.at(head.b, head.k, head.begin), x_.k.stride(2)}, keys,
-          {x_.dq.at(head.b, head.h, rows.begin), x_.dq.stride(2), n, D_, 1});
+  kernels::product(ds, rows_of(x_.k, head.b, head.k, head.begin, keys), rows_of(x_.dq, head.b, head.h, rows.begin, n),
+                   {.add = true}, parallel_);
 }
 
 // dK += dS^T Q, dV += P^T dO
 void Unfused::backward_keys(const Head& head, Part keys, const float* weights, const float* d_scores) {
   const int64_t begin = std::max(keys.begin, head.begin), n = std::min(keys.end, head.end) - begin;
   if (n <= 0) return;
-  product({d_scores + begin, S_, CblasTrans}, {x_.q.at(head.b, head.h), x_.q.stride(2)}, T_,
-          {x_.dk.at(head.b, head.k, begin), x_.dk.stride(2), n, D_, 1});
-  product({weights + begin, S_, CblasTrans}, {x_.d_out.at(head.b, head.h), x_.d_out.stride(2)}, T_,
-          {x_.dv.at(head.b, head.k, begin), x_.dv.stride(2), n, Dv_, 1});
+  const auto add_product = [&](const float* all, const View<const float, 4>& x, const View<float, 4>& gradient) {
+    const View<const float, 2> by_key(all + begin, {n, T_}, {1, S_});
+    kernels::product(by_key, rows_of(x, head.b, head.h, 0, T_), rows_of(gradient, head.b, head.k, begin, n),
+                     {.add = true}, parallel_);
+  };
+  add_product(d_scores, x_.q, x_.dk);
+  add_product(weights, x_.d_out, x_.dv);
 }
 
 void Unfused::backward() {

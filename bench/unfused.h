@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What fused attention is compared with: sgemm, a vectorised softmax, sgemm, with the T x S weights stored. The
-// products are OpenBLAS's, over every key that some query may see; the softmax is over the visible ones. No
-// recomputation in backward: it reads the weights that forward kept, and so does 8 flops where the fused one does 10.
+// What fused attention is compared with: a product, a vectorised softmax, a product, with the T x S weights stored. The
+// products are those of heed/kernels/product.h, over every key that some query may see; the softmax is over the visible
+// ones. No recomputation in backward: it reads the weights that forward kept, and so does 8 flops where the fused one
+// does 10.
 #include <cstdint>
 #include <vector>
 

@@ -29,9 +29,8 @@ constexpr const char* kAttentionHelp =
 
 Each figure is the median of at least 30 ratios, taken round by round to the FMA peak (or, for decode, to a plain
 read of the same keys and values) measured right before and after, with the same threads. 'x unfused' is
-the time of sgemm + vectorised softmax + sgemm, run in the same rounds, over the time of heed; where one
-call of it takes over 0.1 s, it is run in every sixth round.
-Where OpenBLAS runs AVX-512 and --simd asks for less, OPENBLAS_CORETYPE=Haswell makes it the same for both.
+the time of product + vectorised softmax + product with all weights stored, run in the same rounds, over the
+time of heed; where one call of it takes over 0.1 s, it is run in every sixth round.
 From 4 GFLOP on, forward_backward is the sum of the two. One thread is timed by its processor time, several by the
 wall clock. Flops: 4D a visible score forward, 10D backward, 14D both.
 

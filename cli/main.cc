@@ -22,7 +22,6 @@
 #include "cli/embed.h"
 #include "cli/evaluate.h"
 #include "cli/explain.h"
-#include "cli/fitting_blas.h"
 #include "cli/generate.h"
 #include "cli/info.h"
 #include "cli/interrupts.h"
@@ -168,7 +167,6 @@ int run(int argc, char** argv) {
     throw UsageError("heed: " + message_of(error));
   }
   check_complete(heed);
-  restart_with_fitting_blas(argv);
   action();
   flush_output();
   return 0;

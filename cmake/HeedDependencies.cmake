@@ -5,8 +5,6 @@
 #
 #   hwy             hwy::hwy
 #   threads         Threads::Threads
-#   openblas        heed::openblas: the pthread build, held to one thread. Debian's serial build is not safe to call
-#                   from several threads.
 #   sentencepiece   heed::sentencepiece
 #   zlib            ZLIB::ZLIB
 function(heed_find missing)
@@ -18,9 +16,6 @@ function(heed_find missing)
     elseif(what STREQUAL "threads")
       find_package(Threads QUIET)
       set(target Threads::Threads)
-    elseif(what STREQUAL "openblas")
-      heed_import(openblas HEADER cblas.h LIBRARIES openblas SUFFIXES openblas-pthread openblas)
-      set(target heed::openblas)
     elseif(what STREQUAL "sentencepiece")
       heed_import(sentencepiece HEADER sentencepiece_processor.h LIBRARIES sentencepiece sentencepiece_train)
       set(target heed::sentencepiece)
@@ -35,19 +30,19 @@ function(heed_find missing)
   set(${missing} "${not_found}" PARENT_SCOPE)
 endfunction()
 
-# heed_import(name HEADER file LIBRARIES name ... SUFFIXES folder ...)   heed::<name>, where all of it is found.
+# heed_import(name HEADER file LIBRARIES name ...)   heed::<name>, where all of it is found.
 function(heed_import name)
-  cmake_parse_arguments(arg "" "HEADER" "LIBRARIES;SUFFIXES" ${ARGN})
+  cmake_parse_arguments(arg "" "HEADER" "LIBRARIES" ${ARGN})
   if(TARGET heed::${name})
     return()
   endif()
   set(found "")
   foreach(library IN LISTS arg_LIBRARIES)
-    find_library(HEED_LIBRARY_${library} ${library} PATH_SUFFIXES ${arg_SUFFIXES})
+    find_library(HEED_LIBRARY_${library} ${library})
     mark_as_advanced(HEED_LIBRARY_${library})
     list(APPEND found ${HEED_LIBRARY_${library}})
   endforeach()
-  find_path(HEED_INCLUDE_${name} ${arg_HEADER} PATH_SUFFIXES ${arg_SUFFIXES})
+  find_path(HEED_INCLUDE_${name} ${arg_HEADER})
   mark_as_advanced(HEED_INCLUDE_${name})
   if("${found};${HEED_INCLUDE_${name}}" MATCHES "NOTFOUND")
     return()

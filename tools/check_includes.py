@@ -53,7 +53,7 @@ TESTS_MAY_INCLUDE = {"heed/kernels": ["heed/kernels/reference"], "heed/kernels/a
 
 # (headers, who may include them, why). The places are beginnings of paths; 'test' stands for tests.
 OWNED = [
-    (r"(cblas|openblas/|openblas_|mkl|blis/)", ["heed/kernels/product", "bench"], "only kernels/product knows BLAS"),
+    (r"(cblas|openblas/|openblas_|mkl|blis/)", [], "products are heed's own"),
     (
         r"(thread|mutex|shared_mutex|condition_variable|future|semaphore|barrier|latch|pthread\.h|omp\.h)$",
         ["heed/base/parallel", "test"],

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Matrix products in f32. Large ones go through BLAS, in tiles that are tasks of our own; those over packed weights are
-// ours, for a few rows (decoding, a step of a recurrence) and for many. Results are the same bits for any number of
-// threads; a row of a product over panels has the same bits whatever the other rows are.
-// Not here: bias and activation (linear.h). Nothing is allocated and nothing can fail: shapes are the caller's to
-// check.
+// Matrix products in f32, over weights that were packed once and over any two matrices, for a few rows (decoding, a
+// step of a recurrence) and for many. A sum runs over the inner extent in order, one rounding a term: an element has
+// the same bits for any number of threads, whatever the other rows and columns are, and whether its factors are packed
+// or transposed. Not here: bias and activation (linear.h). Nothing is allocated and nothing can fail: shapes are the
+// caller's to check.
 #include "heed/base/export.h"
 #include "heed/base/parallel.h"
 #include "heed/base/view.h"
@@ -13,8 +13,7 @@
 namespace heed::kernels {
 
 struct ProductOptions {
-  float alpha{1};
-  bool add{false};  // c += alpha a b, not c = alpha a b
+  bool add{false};  // c += a b, not c = a b
 };
 
 // a [M,K]  b [K,N]  ->  c [M,N]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// x W^T over packed panels of W. A sum runs over the inputs in order, one rounding a term, whatever tile it was
-// computed in: a row's bits do not depend on the rows beside it. Few rows are bound by reading W once: several panels
-// are streamed side by side. Many rows are bound by arithmetic: a piece of one panel stays in L1 while all rows pass
-// over it, and the next piece is prefetched. 16 bits are widened as they are loaded: that costs less than a copy in
-// f32.
+// x W^T over panels of W. A sum runs over the inputs in order, one rounding a term, whatever tile it was computed in: a
+// row's bits do not depend on the rows beside it, nor on how W is stored. Few rows are bound by reading W once: several
+// panels are streamed side by side. Many rows are bound by arithmetic: a piece of one panel stays in L1 while all rows
+// pass over it, and the next piece is prefetched. 16 bits are widened as they are loaded: that costs less than a copy
+// in f32. A matrix that is not packed is packed a piece at a time, as are rows whose inputs are not contiguous.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heed/kernels/product_panels.cc"  // NOLINT: Highway compiles this file once a target
 #include "hwy/foreach_target.h"
@@ -34,20 +34,50 @@ constexpr int streams(int rows) {
 
 constexpr int64_t kLine = 64;  // bytes
 
+// Some rows of x: each one's inputs are contiguous, or those of all rows are for each input.
+struct Inputs {
+  const float* data;
+  int64_t stride;  // from row to row, or from input to input
+  bool by_input = false;
+  Inputs from_row(int64_t r) const { return {data + r * (by_input ? 1 : stride), stride, by_input}; }
+};
+
+// Input i of row r.
+template <int R>
+struct ByRow {
+  const float* rows[R];
+  int64_t ahead;  // to the rows of the next block
+  explicit ByRow(const Inputs& x) : ahead(R * x.stride) {
+    for (int r = 0; r < R; ++r) rows[r] = x.data + r * x.stride;
+  }
+  float operator()(int64_t r, int64_t i) const { return rows[r][i]; }
+  void prefetch(int64_t i) const {
+    if (i % kPanel == 0) unrolled<R>([&](auto r) HEED_INLINED { hwy::Prefetch(rows[r] + ahead + i); });
+  }
+};
+struct ByInput {
+  const float* data;
+  int64_t stride;
+  explicit ByInput(const Inputs& x) : data(x.data), stride(x.stride) {}
+  float operator()(int64_t r, int64_t i) const { return data[i * stride + r]; }
+  void prefetch(int64_t) const {}
+};
+
 // Rows of x and y, and what the sums start from.
 struct RowBlock {
-  Rows x;
+  Inputs x;
   RowsOf<float> y;
   int64_t columns;    // of y, from here on
   const float* bias;  // null: none
   bool keep;          // accumulate into y
 };
 
-// Panels side by side: `inputs` rows of 16 outputs each, the panels `apart` elements from each other.
+// Panels side by side: `inputs` rows of 16 outputs each, `step` elements from each other, as the panels are `apart`.
 template <class T>
 struct PanelsOf {
   const T* data;
   int64_t apart, inputs;
+  int64_t step = kPanel;
 };
 
 // What is prefetched meanwhile: `lines` cache lines with every eight inputs, in each of as many panels. An address past
@@ -55,7 +85,13 @@ struct PanelsOf {
 struct PanelPrefetch {
   const std::byte* from = nullptr;
   int64_t lines = 0;
-  int64_t apart = 0;  // bytes, from panel to panel
+  int64_t step = kLine, apart = 0;  // bytes, from line to line and from panel to panel
+
+  // For every eight inputs of one of `blocks`, which share `all` lines.
+  static PanelPrefetch of(const void* from, int64_t all, int64_t inputs, int64_t blocks) {
+    const int64_t turns = std::max<int64_t>(1, inputs / 8 * blocks);
+    return {static_cast<const std::byte*>(from), (all + turns - 1) / turns};
+  }
 };
 
 // One input's 16 outputs, widened. Each bf16 of a pair becomes an f32 in its lane by one instruction; see
@@ -78,14 +114,14 @@ HWY_INLINE void load_outputs(F d, const T* row, V (&w)[kVectors]) {
   }
 }
 
-// sum[r] += x[r] times one input's row of each panel.
-template <int R, int P, class T>
-HWY_INLINE void add_products(F d, const float* const (&x)[R], int64_t i, const T* HWY_RESTRICT panel, int64_t apart,
+// sum[r] += x(r, i) times one input's row of each panel.
+template <int R, int P, class T, class X>
+HWY_INLINE void add_products(F d, const X& x, int64_t i, const T* HWY_RESTRICT panel, int64_t apart,
                              V (&sum)[R][P][kVectors]) {
   V w[P][kVectors];
   unrolled<P>([&](auto p) HEED_INLINED { load_outputs(d, panel + p * apart, w[p]); });
   unrolled<R>([&](auto r) HEED_INLINED {
-    const V factor = hn::Set(d, x[r][i]);
+    const V factor = hn::Set(d, x(r, i));
     unrolled<P * kVectors>([&](auto n) HEED_INLINED {
       constexpr int p = n / kVectors, v = n % kVectors;
       sum[r][p][v] = hn::MulAdd(factor, w[p][v], sum[r][p][v]);
@@ -93,14 +129,29 @@ HWY_INLINE void add_products(F d, const float* const (&x)[R], int64_t i, const T
   });
 }
 
+// sum += x [R,I] times P panels.
+template <int R, int P, class T, class X>
+HWY_INLINE void add_all_products(F d, const X& x, const PanelsOf<T>& panels, const PanelPrefetch& prefetch,
+                                 V (&sum)[R][P][kVectors]) {
+  const T* HWY_RESTRICT panel = panels.data;
+  const int64_t apart = panels.apart, inputs = panels.inputs, step = panels.step;
+  const std::byte* next = prefetch.from;
+  const int64_t lines = prefetch.lines, next_step = prefetch.step, next_apart = prefetch.apart;
+  int64_t i = 0;
+  for (; i + 8 <= inputs; i += 8) {
+    for (int64_t line = 0; line < lines; ++line, next += next_step) {
+      for (int p = 0; p < P; ++p) hwy::Prefetch(next + p * next_apart);
+    }
+    x.prefetch(i);
+    for (int64_t j = i; j < i + 8; ++j, panel += step) add_products(d, x, j, panel, apart, sum);
+  }
+  for (; i < inputs; ++i, panel += step) add_products(d, x, i, panel, apart, sum);
+}
+
 // y [R, 16 P] (=|+=) x [R,I] times P panels. Arguments come by reference and are read one by one: a copy of a struct
 // whose field has just been written is loaded as a vector, which waits for the store, and so for the block before.
 template <int R, int P, class T>
 HWY_NOINLINE void multiply(F d, const RowBlock& rows, const PanelsOf<T>& panels, const PanelPrefetch& prefetch) {
-  const T* HWY_RESTRICT panel = panels.data;
-  const int64_t apart = panels.apart, inputs = panels.inputs;
-  const std::byte* next = prefetch.from;
-  const int64_t lines = prefetch.lines, next_apart = prefetch.apart;
   V sum[R][P][kVectors];
   unrolled<P * kVectors>([&](auto n) HEED_INLINED {
     constexpr int p = n / kVectors, v = n % kVectors;
@@ -111,16 +162,13 @@ HWY_NOINLINE void multiply(F d, const RowBlock& rows, const PanelsOf<T>& panels,
       sum[r][p][v] = rows.keep ? hn::Add(bias, hn::LoadU(d, y)) : bias;
     });
   });
-  const float* x[R];
-  unrolled<R>([&](auto r) HEED_INLINED { x[r] = rows.x.row(r); });
-  int64_t i = 0;
-  for (; i + 8 <= inputs; i += 8) {
-    for (int64_t line = 0; line < lines; ++line, next += kLine) {
-      for (int p = 0; p < P; ++p) hwy::Prefetch(next + p * next_apart);
-    }
-    for (int64_t j = i; j < i + 8; ++j, panel += kPanel) add_products(d, x, j, panel, apart, sum);
+  // The next block begins with these, and nothing else of it can hide how long they take.
+  unrolled<R * P>([&](auto n) HEED_INLINED { hwy::Prefetch(rows.y.row(R + n / P) + n % P * kPanel); });
+  if (std::is_same_v<T, float> && rows.x.by_input) {
+    add_all_products(d, ByInput(rows.x), panels, prefetch, sum);
+  } else {
+    add_all_products(d, ByRow<R>(rows.x), panels, prefetch, sum);
   }
-  for (; i < inputs; ++i, panel += kPanel) add_products(d, x, i, panel, apart, sum);
   unrolled<R * P * kVectors>([&](auto n) HEED_INLINED {
     constexpr int r = n / (P * kVectors), p = n / kVectors % P, v = n % kVectors;
     hn::StoreU(sum[r][p][v], d, rows.y.row(r) + p * kPanel + v * kLanes);
@@ -159,18 +207,17 @@ HWY_INLINE void multiply_panels(F d, const RowBlock& rows, int64_t count, const 
 
 // All panels of a tile for R rows, each read once.
 template <int R, class T>
-void stream_panels(F d, RowBlock rows, const T* panel, int64_t inputs) {
+void stream_panels(F d, RowBlock rows, PanelsOf<T> panels) {
   constexpr int kStreams = streams(R);
   while (rows.columns > 0) {
     const bool together = rows.columns >= kStreams * kPanel;
-    const PanelsOf<T> panels{panel, inputs * kPanel, inputs};
     if (together) {
       multiply<R, kStreams>(d, rows, panels, {});
     } else {
       multiply_panel<R>(d, rows, panels, {});
     }
-    const int64_t done = kPanel * (together ? kStreams : 1);
-    panel += done * inputs;
+    const int64_t count = together ? kStreams : 1, done = kPanel * count;
+    panels.data += panels.apart * count;
     rows.y.data += done;
     rows.columns -= done;
     if (rows.bias) rows.bias += done;
@@ -191,26 +238,41 @@ struct Piece {
   int64_t first, count, column, panels;
 };
 
-// All rows of a tile over the panels of a piece. Each block of rows prefetches its share of the next piece, if that is
-// not null.
+// A tile's rows from some input and some column on.
+RowBlock row_block(const Projection& call, const Tile& tile, int64_t input, int64_t column) {
+  return {.x = {call.x.at(tile.row, input), call.x.stride(0)},
+          .y = {call.y.at(tile.row, column), call.y.stride(0)},
+          .columns = tile.column + tile.columns - column,
+          .bias = input == 0 && call.options.b ? call.options.b.at(column) : nullptr,
+          .keep = input > 0 || call.options.add};
+}
+
+// Blocks of rows of a tile.
+int64_t blocks_of(const Tile& tile) { return (tile.rows + kMostRows - 1) / kMostRows; }
+
+// All rows of a tile, x from the piece's inputs on, over the panels of a piece. Each block of rows prefetches its share
+// of the next piece.
 template <class T>
-void multiply_blocks(F d, const Projection& call, const Tile& tile, const Piece& piece, const PanelsOf<T>& panels,
-                     const T* next) {
-  const int64_t blocks = (tile.rows + kMostRows - 1) / kMostRows, size = sizeof(T);
-  PanelPrefetch prefetch;
-  if (next) {
-    constexpr int64_t kLinesOfEight = 8 * kPanel * static_cast<int64_t>(sizeof(T)) / kLine;
-    prefetch = {reinterpret_cast<const std::byte*>(next), (kLinesOfEight + blocks - 1) / blocks, panels.apart * size};
-  }
+void multiply_blocks(F d, const Projection& call, const Tile& tile, const Piece& piece, const Inputs& x,
+                     const PanelsOf<T>& panels, PanelPrefetch prefetch) {
+  const int64_t blocks = blocks_of(tile);
   for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t row = tile.row + tile.rows * b / blocks, end = tile.row + tile.rows * (b + 1) / blocks;
-    const RowBlock rows{.x = {call.x.at(row, piece.first), call.x.stride(0)},
-                        .y = {call.y.at(row, piece.column), call.y.stride(0)},
-                        .columns = tile.column + tile.columns - piece.column,
-                        .bias = piece.first == 0 && call.options.b ? call.options.b.at(piece.column) : nullptr,
-                        .keep = piece.first > 0 || call.options.add};
+    const int64_t row = tile.rows * b / blocks, end = tile.rows * (b + 1) / blocks;
+    const Tile block{tile.row + row, end - row, tile.column, tile.columns};
+    RowBlock rows = row_block(call, block, piece.first, piece.column);
+    rows.x = x.from_row(row);
     with_rows(end - row, [&](auto R) HWY_ATTR { multiply_panels<R>(d, rows, piece.panels, panels, prefetch); });
-    prefetch.from += piece.count / 8 * prefetch.lines * kLine;
+    prefetch.from += piece.count / 8 * prefetch.lines * prefetch.step;
+  }
+}
+
+// A tile's panels: body(column, how many), kSide at a time as far as there are whole ones.
+template <class Body>
+HWY_INLINE void for_panels(const Tile& tile, const Body& body) {
+  const int64_t end = tile.column + tile.columns;
+  for (int64_t column = tile.column, panels; column < end; column += panels * kPanel) {
+    panels = end - column >= kSide * kPanel ? kSide : 1;
+    body(column, panels);
   }
 }
 
@@ -219,11 +281,9 @@ void multiply_blocks(F d, const Projection& call, const Tile& tile, const Piece&
 template <class Body>
 HWY_INLINE void for_pieces(const Tile& tile, int64_t inputs, const Body& body) {
   for (int64_t first = 0; first == 0 || first < inputs; first += kPiece) {
-    const int64_t end = tile.column + tile.columns;
-    for (int64_t column = tile.column, panels; column < end; column += panels * kPanel) {
-      panels = end - column >= kSide * kPanel ? kSide : 1;
+    for_panels(tile, [&](int64_t column, int64_t panels) HWY_ATTR {
       body(Piece{first, std::min(kPiece, inputs - first), column, panels});
-    }
+    });
   }
 }
 
@@ -239,101 +299,179 @@ void block_panels(F d, const Projection& call, const Tile& tile) {
     const T* next = call.w.panel<T>(last_panel && !last_piece ? tile.column / kPanel : after);
     const int64_t skip = last_panel ? (last_piece ? 0 : piece.first + kPiece) : piece.first;
     const PanelsOf<T> panels{call.w.panel<T>(p) + piece.first * kPanel, inputs * kPanel, piece.count};
-    multiply_blocks(d, call, tile, piece, panels, next + skip * kPanel);
+    const Inputs x{call.x.at(tile.row, piece.first), call.x.stride(0)};
+    constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+    auto prefetch =
+        PanelPrefetch::of(next + skip * kPanel, piece.count * kPanel * kBytes / kLine, piece.count, blocks_of(tile));
+    prefetch.apart = panels.apart * kBytes;
+    multiply_blocks(d, call, tile, piece, x, panels, prefetch);
   });
 }
 
-// Rows of 16 outputs become a panel: a transpose.
+// Rows of 16 outputs become a panel: a transpose, some inputs at a time, while those of the 16 rows after them are
+// prefetched: each row is too short a run for the hardware to notice. An address past the end is harmless.
 void pack(const float* rows, int64_t stride, int64_t inputs, float* panel) {
   const F d;
-  for (int64_t j = 0; j < kPanel; j += kLanes) {
-    transpose_in(d, {rows + j * stride, stride}, inputs, hn::Set(d, 1.0f), {panel + j, kPanel});
+  for (int64_t i = 0; i < inputs; i += kPanel) {
+    for (int64_t j = 0; j < kPanel; ++j) hwy::Prefetch(rows + (kPanel + j) * stride + i);
+    for (int64_t j = 0; j < kPanel; j += kLanes) {
+      transpose_in(d, {rows + j * stride + i, stride}, std::min(kPanel, inputs - i), hn::Set(d, 1.0f),
+                   {panel + i * kPanel + j, kPanel});
+    }
   }
 }
 
-// A piece of a matrix that is not packed, 16 outputs from `column` on, as one of a panel, in f32.
+// Of a matrix that is not packed, `count` inputs of `panels` panels, which are packed before all rows pass over them.
+// Reading some panels at once makes longer runs of what is far from each other.
+struct Chunk {
+  int64_t first, count, column, panels;
+};
+constexpr int64_t kChunkPanels = 4;
+constexpr int64_t kChunkInputs = 256;  // beside kSide panels, some rows of x stay in the L1 cache
+constexpr int64_t kChunkApart = kChunkInputs * kPanel;
+
+// Contiguous outputs: a copy.
 template <class T>
-void pack_piece(const View<const T, 2>& w, const Piece& piece, int64_t column, float* panel) {
-  const int64_t outputs = std::min(kPanel, w.shape(0) - column);
-  if constexpr (std::is_same_v<T, float>) {
-    if (outputs == kPanel && w.stride(1) == 1) {
-      return pack(w.at(column, piece.first), w.stride(0), piece.count, panel);
+void copy_panels(F d, const View<const T, 2>& w, const Chunk& chunk, float* panels) {
+  for (int64_t i = 0; i < chunk.count; ++i, panels += kPanel) {
+    const T* from = w.at(chunk.column, chunk.first + i);
+    for (int64_t p = 0; p < chunk.panels; ++p) {
+      for (int64_t j = 0; j < kPanel; j += kLanes) {
+        hn::Store(load_wide(d, from + p * kPanel + j), d, panels + p * kChunkApart + j);
+      }
     }
   }
-  for (int64_t i = 0; i < piece.count; ++i) {
-    const T* from = w.at(column, piece.first + i);
+}
+
+// Any strides, and a panel that the matrix fills only in part.
+template <class T>
+void gather_panel(const View<const T, 2>& w, const Chunk& chunk, float* panel) {
+  const int64_t outputs = std::min(kPanel, w.shape(0) - chunk.column);
+  for (int64_t i = 0; i < chunk.count; ++i) {
+    const T* from = w.at(chunk.column, chunk.first + i);
     for (int64_t j = 0; j < kPanel; ++j) {
       panel[i * kPanel + j] = j < outputs ? static_cast<float>(from[j * w.stride(0)]) : 0.0f;
     }
   }
 }
 
-// Rows over such a matrix.
+// In f32, panels kChunkApart from each other.
 template <class T>
-void block_view(F d, const Projection& call, const Tile& tile) {
-  constexpr int64_t kApart = kPiece * kPanel;
-  HWY_ALIGN float panels[kSide * kApart];
+void pack_chunk(F d, const View<const T, 2>& w, const Chunk& chunk, float* panels) {
+  const int64_t whole = std::min(chunk.panels, (w.shape(0) - chunk.column) / kPanel);
+  int64_t p = 0;
+  if (w.stride(0) == 1) {
+    copy_panels(d, w, {chunk.first, chunk.count, chunk.column, whole}, panels);
+    p = whole;
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    for (; w.stride(1) == 1 && p < whole; ++p) {
+      pack(w.at(chunk.column + p * kPanel, chunk.first), w.stride(0), chunk.count, panels + p * kChunkApart);
+    }
+  }
+  for (; p < chunk.panels; ++p) {
+    gather_panel(w, {chunk.first, chunk.count, chunk.column + p * kPanel, 1}, panels + p * kChunkApart);
+  }
+}
+
+// What takes the place of a piece in the next chunk, where outputs are contiguous: a line or two of every input, far
+// from each other. The hardware prefetches contiguous inputs by itself.
+template <class T>
+PanelPrefetch prefetch_chunk(const View<const T, 2>& w, const Tile& tile, const Piece& piece) {
+  const int64_t column = piece.column + kChunkPanels * kPanel;
+  if (w.stride(0) != 1 || column >= tile.column + tile.columns) return {};
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+  auto prefetch = PanelPrefetch::of(w.at(column, piece.first), piece.count, piece.count, blocks_of(tile));
+  prefetch.step = w.stride(1) * kBytes, prefetch.apart = kPanel * kBytes;
+  return prefetch;
+}
+
+// All rows of a tile, x from the chunk's inputs on, over the panels of a chunk.
+template <class T>
+void multiply_chunk(F d, const Projection& call, const Tile& tile, const Chunk& chunk, const Inputs& x, float* panels) {
   const View<const T, 2> w = call.w.view<T>();
-  for_pieces(tile, w.shape(1), [&](const Piece& piece) HWY_ATTR {
-    for (int64_t p = 0; p < piece.panels; ++p) pack_piece(w, piece, piece.column + p * kPanel, panels + p * kApart);
-    multiply_blocks<float>(d, call, tile, piece, {panels, kApart, piece.count}, nullptr);
+  pack_chunk(d, w, chunk, panels);
+  const Tile columns{tile.row, tile.rows, chunk.column,
+                     std::min(chunk.panels * kPanel, tile.column + tile.columns - chunk.column)};
+  for_panels(columns, [&](int64_t column, int64_t together) HWY_ATTR {
+    const Piece piece{chunk.first, chunk.count, column, together};
+    const float* from = panels + (column - chunk.column) / kPanel * kChunkApart;
+    multiply_blocks<float>(d, call, tile, piece, x, {from, kChunkApart, chunk.count}, prefetch_chunk(w, tile, piece));
   });
+}
+
+// Rows over a matrix that is not packed. inputs_of(first, count) gives those of x.
+template <class T, class InputsOf>
+HWY_INLINE void block_view(F d, const Projection& call, const Tile& tile, const InputsOf& inputs_of) {
+  HWY_ALIGN float panels[kChunkPanels * kChunkApart];
+  const int64_t inputs = call.w.inputs(), panels_of_tile = (tile.columns + kPanel - 1) / kPanel;
+  for (int64_t first = 0; first == 0 || first < inputs; first += kChunkInputs) {
+    const int64_t count = std::min(kChunkInputs, inputs - first);
+    const Inputs x = inputs_of(first, count);
+    for (int64_t p = 0; p < panels_of_tile; p += kChunkPanels) {
+      const Chunk chunk{first, count, tile.column + p * kPanel, std::min(kChunkPanels, panels_of_tile - p)};
+      multiply_chunk<T>(d, call, tile, chunk, x, panels);
+    }
+  }
+}
+
+template <class T>
+void block_rows(F d, const Projection& call, const Tile& tile) {
+  block_view<T>(d, call, tile, [&](int64_t first, int64_t) HWY_ATTR {
+    return Inputs{call.x.at(tile.row, first), call.x.stride(0)};
+  });
+}
+
+// The same for an x whose columns are contiguous: they are copied to where they are near each other.
+template <class T>
+void block_columns(F d, const Projection& call, const Tile& tile) {
+  constexpr int64_t kStride = kMostColumnRows + kPanel;  // not a power of two: inputs would share the sets of a cache
+  HWY_ALIGN float columns[kChunkInputs * kStride];
+  block_view<T>(d, call, tile, [&](int64_t first, int64_t count) HWY_ATTR {
+    copy_rows({{call.x.at(tile.row, first), call.x.stride(1)}, count, tile.rows}, {columns, kStride});
+    return Inputs{columns, kStride, true};
+  });
+}
+
+// A few rows are bound by reading w: where outputs are contiguous it is read as it is, all outputs of some inputs in
+// one run.
+void stream_view(F d, const Projection& call, const Tile& tile) {
+  constexpr int64_t kFewInputs = 16;
+  const View<const float, 2> w = call.w.view();
+  const int64_t inputs = w.shape(1), part = tile.columns % kPanel, whole = tile.columns - part;
+  for (int64_t first = 0; first == 0 || first < inputs; first += kFewInputs) {
+    const int64_t count = std::min(kFewInputs, inputs - first), last = tile.column + whole;
+    HWY_ALIGN float panel[kFewInputs * kPanel];
+    if (part > 0) gather_panel(w, {first, count, last, 1}, panel);
+    with_rows(tile.rows, [&](auto R) HWY_ATTR {
+      RowBlock rows = row_block(call, tile, first, tile.column);
+      rows.columns = whole;
+      stream_panels<R, float>(d, rows, {w.at(tile.column, first), kPanel, count, w.stride(1)});
+      if (part > 0) multiply_part<R, float>(d, row_block(call, tile, first, last), {panel, 0, count}, {});
+    });
+  }
 }
 
 template <class T>
 void project_as(const Projection& call, const Tile& tile) {
   const F d;
-  if (!call.w.packed()) return block_view<T>(d, call, tile);
+  if (!call.w.packed()) {
+    if constexpr (std::is_same_v<T, float>) {
+      const bool few = tile.rows <= kMostRows && call.w.view().stride(0) == 1;
+      if (few && has_contiguous_rows(call.x)) return stream_view(d, call, tile);
+    }
+    return has_contiguous_rows(call.x) ? block_rows<T>(d, call, tile) : block_columns<T>(d, call, tile);
+  }
   if (tile.rows > kMostRows) return block_panels<T>(d, call, tile);
-  const RowBlock rows{.x = {call.x.at(tile.row), call.x.stride(0)},
-                      .y = {call.y.at(tile.row, tile.column), call.y.stride(0)},
-                      .columns = tile.columns,
-                      .bias = call.options.b ? call.options.b.at(tile.column) : nullptr,
-                      .keep = call.options.add};
-  const T* panel = call.w.panel<T>(tile.column / kPanel);
-  with_rows(tile.rows, [&](auto R) HWY_ATTR { stream_panels<R>(d, rows, panel, call.w.inputs()); });
+  const int64_t inputs = call.w.inputs();
+  const PanelsOf<T> panels{call.w.panel<T>(tile.column / kPanel), inputs * kPanel, inputs};
+  with_rows(tile.rows, [&](auto R) HWY_ATTR { stream_panels<R>(d, row_block(call, tile, 0, tile.column), panels); });
 }
 
 void project(const Projection& call, const Tile& tile) {
   if (call.w.dtype() == DType::f32) project_as<float>(call, tile);
   if (call.w.dtype() == DType::bf16) project_as<BFloat16>(call, tile);
   if (call.w.dtype() == DType::f16) project_as<Float16>(call, tile);
-}
-
-// R rows of w, `apart` from each other, with two accumulators each: bound by reading w.
-template <int R>
-HWY_INLINE void dot_some_rows(F d, const RowDots& call, int64_t row, int64_t apart) {
-  V sum[R][2];
-  const float* w[R];
-  for (int r = 0; r < R; ++r) {
-    sum[r][0] = sum[r][1] = hn::Zero(d);
-    w[r] = call.w + (row + r * apart) * call.stride;
-  }
-  int64_t i = 0;
-  for (; i + 2 * kLanes <= call.inputs; i += 2 * kLanes) {
-    const V x0 = hn::LoadU(d, call.x + i), x1 = hn::LoadU(d, call.x + i + kLanes);
-    for (int r = 0; r < R; ++r) {
-      sum[r][0] = hn::MulAdd(x0, hn::LoadU(d, w[r] + i), sum[r][0]);
-      sum[r][1] = hn::MulAdd(x1, hn::LoadU(d, w[r] + i + kLanes), sum[r][1]);
-    }
-  }
-  for (; i < call.inputs; i += kLanes) {
-    const V x = load_part(d, call.x + i, call.inputs - i);
-    for (int r = 0; r < R; ++r) sum[r][0] = hn::MulAdd(x, load_part(d, w[r] + i, call.inputs - i), sum[r][0]);
-  }
-  for (int r = 0; r < R; ++r) {
-    float* c = call.c + (row + r * apart) * call.c_stride;
-    const float dot = call.alpha * hn::GetLane(hn::SumOfLanes(d, hn::Add(sum[r][0], sum[r][1])));
-    *c = call.add ? *c + dot : dot;
-  }
-}
-
-// Four long streams from memory, not four neighbouring rows: the hardware prefetcher follows each.
-void dots(const RowDots& call) {
-  const F d;
-  const int64_t quarter = call.outputs / 4;
-  for (int64_t row = 0; row < quarter; ++row) dot_some_rows<4>(d, call, row, quarter);
-  for (int64_t row = 4 * quarter; row < call.outputs; ++row) dot_some_rows<1>(d, call, row, 0);
 }
 
 }  // namespace heed::kernels::HWY_NAMESPACE
@@ -345,11 +483,8 @@ namespace heed::kernels {
 
 HWY_EXPORT(project);
 HWY_EXPORT(pack);
-HWY_EXPORT(dots);
 
-void project_panels(const Projection& call, const Tile& tile) noexcept { HWY_DYNAMIC_DISPATCH(project)(call, tile); }
-
-void dot_rows(const RowDots& call) noexcept { HWY_DYNAMIC_DISPATCH(dots)(call); }
+void project_tile(const Projection& call, const Tile& tile) noexcept { HWY_DYNAMIC_DISPATCH(project)(call, tile); }
 
 void pack_whole_panel(const float* rows, int64_t stride, int64_t inputs, float* panel) noexcept {
   HWY_DYNAMIC_DISPATCH(pack)(rows, stride, inputs, panel);

@@ -39,20 +39,19 @@ std::vector<float> numbers(const View<const float, 2>& view) {
   return all;
 }
 
-// start + alpha a b, and how far a sum in f32 may be from it: each of K terms is rounded by its product, by alpha and
-// by at most K + 2 additions (bias and start are two more).
+// start + a b, and how far a sum in f32 may be from it: each of K terms is rounded by its product and by at most K + 2
+// additions (bias and start are two more).
 struct Expected {
   std::vector<double> values, bounds;
 
-  void add(double alpha, const View<const float, 2>& a, const View<const float, 2>& b,
-           const std::vector<float>& start) {
+  void add(const View<const float, 2>& a, const View<const float, 2>& b, const std::vector<float>& start) {
     const int64_t M = a.shape(0), N = b.shape(1), K = a.shape(1);
-    const double roundings = std::expm1(static_cast<double>(K + 5) * kUnit);
+    const double roundings = std::expm1(static_cast<double>(K + 4) * kUnit);
     for (int64_t m = 0; m < M; ++m) {
       for (int64_t n = 0; n < N; ++n) {
         double sum = double{start[static_cast<size_t>(m * N + n)]}, size = std::abs(sum);
         for (int64_t k = 0; k < K; ++k) {
-          const double term = alpha * double{a(m, k)} * double{b(k, n)};
+          const double term = double{a(m, k)} * double{b(k, n)};
           sum += term, size += std::abs(term);
         }
         values.push_back(sum);
@@ -86,17 +85,51 @@ TEST(Product, IsNearTheSumInDouble) {
     const int64_t M = draw_width(rng), N = draw_width(rng), K = draw_width(rng);
     const Factor a = Factor::draw(M, K, rng), b = Factor::draw(K, N, rng);
     Factor c = Factor::draw(M, N, rng);
-    const ProductOptions options{.alpha = rng.below(2) ? 1.0f : rng.normal(), .add = rng.below(2) == 1};
+    const ProductOptions options{.add = rng.below(2) == 1};
     if (!options.add) c.memory.for_each([](float& x) { x = kNaN; });  // what was there must not matter
     Expected expected;
     const std::vector<float> nothing(static_cast<size_t>(M * N));
-    expected.add(double{options.alpha}, a.view(), b.view(), options.add ? numbers(c.view()) : nothing);
-    Parallel parallel(2);
-    product(a.view(), b.view(), c.view(), options, parallel);
-    EXPECT_TRUE(within(numbers(c.view()), expected.values, expected.bounds))
-        << M << " x " << N << " x " << K << (a.transposed ? " a^T" : "") << (b.transposed ? " b^T" : "")
-        << (c.transposed ? " c^T" : "");
-    EXPECT_TRUE(c.memory.guards_are_whole());
+    expected.add(a.view(), b.view(), options.add ? numbers(c.view()) : nothing);
+    for_targets([&] {
+      Parallel parallel(2);
+      Factor result = c;
+      product(a.view(), b.view(), result.view(), options, parallel);
+      EXPECT_TRUE(within(numbers(result.view()), expected.values, expected.bounds))
+          << M << " x " << N << " x " << K << (a.transposed ? " a^T" : "") << (b.transposed ? " b^T" : "")
+          << (c.transposed ? " c^T" : "");
+      EXPECT_TRUE(result.memory.guards_are_whole());
+    });
+  });
+}
+
+// Whatever stands beside them, and however the factors are stored.
+TEST(Product, MakesAnElementFromItsRowAndItsColumnAlone) {
+  for_draws(40, [](Rng& rng) {
+    const int64_t M = draw_width(rng, false), N = draw_width(rng, false), K = draw_width(rng);
+    const Factor a = Factor::draw(M, K, rng), b = Factor::draw(K, N, rng);
+    const int64_t rows = 1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(M)));
+    const int64_t columns = 1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(N)));
+    const int64_t row = static_cast<int64_t>(rng.below(static_cast<uint64_t>(M - rows + 1)));
+    const int64_t column = static_cast<int64_t>(rng.below(static_cast<uint64_t>(N - columns + 1)));
+    Factor some_a{Rows(rows, K), false}, some_b{Rows(columns, K), true};
+    for (int64_t k = 0; k < K; ++k) {
+      for (int64_t m = 0; m < rows; ++m) some_a.view()(m, k) = a.view()(row + m, k);
+      for (int64_t n = 0; n < columns; ++n) some_b.view()(k, n) = b.view()(k, column + n);
+    }
+    SCOPED_TRACE(std::to_string(rows) + " of " + std::to_string(M) + " rows, " + std::to_string(columns) + " of " +
+                 std::to_string(N) + " columns, inner " + std::to_string(K));
+    for_targets([&] {
+      Parallel parallel(2);
+      Rows all(M, N);
+      Factor some{Rows(columns, rows), true};
+      product(a.view(), b.view(), all.view(), {}, parallel);
+      product(some_a.view(), some_b.view(), some.view(), {}, parallel);
+      EXPECT_TRUE(same_bits(numbers(some.view()), numbers(all.view().slice(0, row, rows).slice(1, column, columns))));
+      const PackedWeight packed(some_b.view().transposed(0, 1), DType::f32, parallel);
+      Rows from_panels(rows, columns);
+      project(some_a.view(), packed, from_panels.view(), {}, parallel);
+      EXPECT_TRUE(same_bits(from_panels.floats(), numbers(some.view())));
+    });
   });
 }
 
@@ -104,7 +137,8 @@ TEST(Product, HasTheSameBitsOnAnyNumberOfThreads) {
   Rng rng(seeded(5));
   for (const auto& [M, N, K] : {Dims<3>{700, 1300, 33}, Dims<3>{257, 129, 300}, Dims<3>{1, 3000, 2000}}) {
     const Factor a = Factor::draw(M, K, rng), b = Factor::draw(K, N, rng);
-    EXPECT_GT(product_tiling(M, N, K).count(), 1);
+    Rows shape(M, N);
+    EXPECT_GT(project_tiling({a.view(), Weight(b.view().transposed(0, 1)), shape.view(), {}}).count(), 1);
     expect_same_on_threads([&, M = M, N = N](Parallel& parallel) {
       Rows c(M, N);
       product(a.view(), b.view(), c.view(), {}, parallel);
@@ -169,7 +203,7 @@ TEST(Project, IsNearTheSumInDouble) {
                  (packed ? " packed" : ""));
     std::vector<float> start(static_cast<size_t>(M * O));
     Expected expected;
-    expected.add(1, x.view(), w.exact().transposed(0, 1), start);
+    expected.add(x.view(), w.exact().transposed(0, 1), start);
     for (size_t i = 0; i < start.size(); ++i) {
       const int64_t m = static_cast<int64_t>(i) / O, o = static_cast<int64_t>(i) % O;
       for (const double term : {add ? double{y0.view()(m, o)} : 0, biased ? double{b.view()(0, o)} : 0}) {
@@ -190,8 +224,8 @@ TEST(Project, IsNearTheSumInDouble) {
   });
 }
 
-// However many there are, and however the panels are stored.
-TEST(Project, MakesARowFromPanelsAlone) {
+// However many there are, and however the weights are stored.
+TEST(Project, MakesARowFromItselfAlone) {
   for_draws(20, [](Rng& rng) {
     const int64_t O = draw_width(rng, false), I = draw_inputs(rng), M = 200;
     const DType dtype = kDTypes[rng.below(3)];
@@ -207,6 +241,8 @@ TEST(Project, MakesARowFromPanelsAlone) {
         Rows some(rows, O);
         project(x.view().slice(0, first, rows), panels, some.view(), {}, parallel);
         EXPECT_TRUE(same_bits(some.floats(), numbers(all.view().slice(0, first, rows)))) << rows << " rows";
+        project(x.view().slice(0, first, rows), w.stored(), some.view(), {}, parallel);
+        EXPECT_TRUE(same_bits(some.floats(), numbers(all.view().slice(0, first, rows)))) << rows << " rows, not packed";
       }
     });
   });

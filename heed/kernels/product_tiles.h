@@ -42,12 +42,7 @@ class Tiling {
   int64_t M_, N_, unit_, down_, across_;
 };
 
-// c [M,N] (=|+=) alpha a b through BLAS, as product() documents it.
-Tiling product_tiling(int64_t M, int64_t N, int64_t K);
-void product_tile(const View<const float, 2>& a, const View<const float, 2>& b, const View<float, 2>& c,
-                  const ProductOptions&, const Tile&) noexcept;
-
-// The arguments of project().
+// The arguments of project(), whose x may have contiguous columns instead where w is not packed.
 struct Projection {
   const View<const float, 2>& x;
   const Weight& w;
@@ -55,21 +50,15 @@ struct Projection {
   ProjectOptions options;
 };
 
-Tiling project_tiling(const Projection&);
-void project_tile(const Projection&, const Tile&) noexcept;
-// The same without BLAS, with Highway. The tile begins at a panel.
-void project_panels(const Projection&, const Tile&) noexcept;
+// Whether each row's elements are neighbours in memory.
+inline bool has_contiguous_rows(const View<const float, 2>& view) { return view.shape(1) <= 1 || view.stride(1) == 1; }
 
-// c [outputs] (=|+=) alpha w x, for one vector: sgemv reads w at two thirds of this speed.
-struct RowDots {
-  const float *x, *w;  // [inputs]  [outputs,inputs], rows `stride` apart
-  int64_t stride, outputs, inputs;
-  float* c;
-  int64_t c_stride;
-  float alpha;
-  bool add;
-};
-void dot_rows(const RowDots&) noexcept;
+// Rows of a tile whose x has contiguous columns: what is copied at a time stays in the L2 cache.
+constexpr int64_t kMostColumnRows = 256;
+
+Tiling project_tiling(const Projection&);
+// The tile begins at a panel.
+void project_tile(const Projection&, const Tile&) noexcept;
 
 // 16 rows of contiguous inputs, `stride` apart, as a panel, which is aligned as a Workspace is.
 void pack_whole_panel(const float* rows, int64_t stride, int64_t inputs, float* panel) noexcept;

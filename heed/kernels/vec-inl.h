@@ -184,9 +184,36 @@ HWY_INLINE void transpose_blocks(F d, V& v0, V& v1, V& v2, V& v3) {
 }
 #endif
 
+#if HWY_CAP_GE512
+// A 4 x 4 matrix of 128-bit blocks: transposes it.
+HWY_INLINE void transpose_of_blocks(F d, V& v0, V& v1, V& v2, V& v3) {
+  const V low02 = hn::ConcatLowerLower(d, v2, v0), low13 = hn::ConcatLowerLower(d, v3, v1);
+  const V high02 = hn::ConcatUpperUpper(d, v2, v0), high13 = hn::ConcatUpperUpper(d, v3, v1);
+  v0 = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low13), low02);
+  v1 = hn::OddEvenBlocks(low13, hn::SwapAdjacentBlocks(low02));
+  v2 = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high13), high02);
+  v3 = hn::OddEvenBlocks(high13, hn::SwapAdjacentBlocks(high02));
+}
+
+// 16 x 16 in registers, row 4 g + i in v[g][i]: transposes it.
+HWY_INLINE void transpose_whole(F d, V (&v)[4][4]) {
+  for (int g = 0; g < 4; ++g) transpose_blocks(d, v[g][0], v[g][1], v[g][2], v[g][3]);
+  for (int i = 0; i < 4; ++i) transpose_of_blocks(d, v[0][i], v[1][i], v[2][i], v[3][i]);
+}
+#endif
+
 // Into lanes: to[c][r] = factor[r] * from[r][c] for kLanes rows r and `columns` columns c; rows of `to` are aligned.
 HWY_INLINE void transpose_in(F d, Rows from, int64_t columns, V factor, RowsOf<float> to) {
   int64_t c = 0;
+#if HWY_CAP_GE512
+  // A whole cache line of each row at a time: where rows share a set of the cache, they are gone at a second visit.
+  for (; c + kLanes <= columns; c += kLanes) {
+    V v[4][4];
+    for (int r = 0; r < kLanes; ++r) v[r / 4][r % 4] = hn::LoadU(d, from.row(r) + c);
+    transpose_whole(d, v);
+    for (int i = 0; i < kLanes; ++i) hn::Store(hn::Mul(v[i / 4][i % 4], factor), d, to.row(c + i));
+  }
+#endif
 #if HWY_TARGET != HWY_SCALAR
   for (; c + 4 <= columns; c += 4) {
     V v0 = load_blocks(d, from.row(0) + c, from.stride);
@@ -207,33 +234,16 @@ HWY_INLINE void transpose_in(F d, Rows from, int64_t columns, V factor, RowsOf<f
   }
 }
 
-#if HWY_CAP_GE512
-// A 4 x 4 matrix of 128-bit blocks: transposes it.
-HWY_INLINE void transpose_of_blocks(F d, V& v0, V& v1, V& v2, V& v3) {
-  const V low02 = hn::ConcatLowerLower(d, v2, v0), low13 = hn::ConcatLowerLower(d, v3, v1);
-  const V high02 = hn::ConcatUpperUpper(d, v2, v0), high13 = hn::ConcatUpperUpper(d, v3, v1);
-  v0 = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(low13), low02);
-  v1 = hn::OddEvenBlocks(low13, hn::SwapAdjacentBlocks(low02));
-  v2 = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(high13), high02);
-  v3 = hn::OddEvenBlocks(high13, hn::SwapAdjacentBlocks(high02));
-}
-#endif
-
 // Out of lanes: to[r][c] = factor[r] * from[c][r] for kLanes rows r and `columns` columns c.
 HWY_INLINE void transpose_out(F d, Rows from, int64_t columns, V factor, RowsOf<float> to) {
   int64_t c = 0;
 #if HWY_CAP_GE512
   // Whole rows of 16 at a time: four stores of 16 bytes for each would take longer than all shuffles.
   for (; c + kLanes <= columns; c += kLanes) {
-    V v[4][4];  // [group of four columns][row mod 4]
-    for (int g = 0; g < 4; ++g) {
-      for (int i = 0; i < 4; ++i) v[g][i] = hn::Mul(hn::Load(d, from.row(c + 4 * g + i)), factor);
-      transpose_blocks(d, v[g][0], v[g][1], v[g][2], v[g][3]);
-    }
-    for (int i = 0; i < 4; ++i) {
-      transpose_of_blocks(d, v[0][i], v[1][i], v[2][i], v[3][i]);
-      for (int g = 0; g < 4; ++g) hn::StoreU(v[g][i], d, to.row(4 * g + i) + c);
-    }
+    V v[4][4];
+    for (int i = 0; i < kLanes; ++i) v[i / 4][i % 4] = hn::Mul(hn::Load(d, from.row(c + i)), factor);
+    transpose_whole(d, v);
+    for (int r = 0; r < kLanes; ++r) hn::StoreU(v[r / 4][r % 4], d, to.row(r) + c);
   }
 #endif
 #if HWY_TARGET != HWY_SCALAR

@@ -29,5 +29,5 @@ check_program() {
 }
 
 attention_needs='libhwy'
-# What OpenBLAS and SentencePiece load themselves is theirs.
-whole_needs='libhwy|libopenblas|libsentencepiece(_train)?|libgfortran|libquadmath|libprotobuf-lite|libz|libabsl.*'
+# What SentencePiece loads itself is its own.
+whole_needs='libhwy|libsentencepiece(_train)?|libprotobuf-lite|libz|libabsl.*'

@@ -54,8 +54,8 @@ fails_with() {  # fails_with <folder> <text of the project> <message>
   [[ $(tr -s '\n ' ' ' <<<"$message") == *"$3"* ]] || fail "expected '$3' in: $message"
 }
 fails_with unknown 'find_package(heed REQUIRED COMPONENTS telepathy)' "heed has no component 'telepathy'"
-fails_with without_openblas \
-  'set(HEED_LIBRARY_openblas NOTFOUND CACHE FILEPATH "" FORCE)
+fails_with without_sentencepiece \
+  'set(HEED_LIBRARY_sentencepiece NOTFOUND CACHE FILEPATH "" FORCE)
 set(CMAKE_FIND_LIBRARY_PREFIXES nowhere)
 set(heed_USE_STATIC_LIBS ON)
-find_package(heed REQUIRED COMPONENTS heed)' "needs what was not found: openblas"
+find_package(heed REQUIRED COMPONENTS heed)' "needs what was not found: sentencepiece"

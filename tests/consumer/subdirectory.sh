@@ -27,7 +27,7 @@ check_flags() {
 rm -rf "$work" && mkdir -p "$work"
 configure add_subdirectory in_subdirectory "${quick[@]}"
 check_flags in_subdirectory consumer
-! grep -q openblas "$work/in_subdirectory/compile_commands.json" || fail "attention alone was configured with OpenBLAS"
+! grep -q sentencepiece "$work/in_subdirectory/compile_commands.json" || fail "attention alone was configured with SentencePiece"
 "$cmake" --build "$work/in_subdirectory" >/dev/null
 check_program attention "$work/in_subdirectory/consumer" "$attention_needs"
 
