@@ -8,15 +8,14 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
-#include <type_traits>
 #include <utility>
 
 #include "heed/base/error.h"
 #include "heed/base/rng.h"
+#include "heed/decode/drawing.h"
 #include "heed/decode/search_input.h"
+#include "heed/decode/selected.h"
 #include "heed/decode/token_choices.h"
-#include "heed/kernels/select.h"
 
 namespace heed::decode {
 namespace {
@@ -52,42 +51,6 @@ class BestCandidates {
 
 double scored(double log_probability, size_t length, double penalty) {
   return log_probability / std::pow(static_cast<double>(std::max<size_t>(1, length)), penalty);
-}
-
-// The largest logits of a row, and its log-sum-exp.
-struct Selected {
-  double max = 0, log_sum = 0;
-  std::vector<kernels::Ranked> best;  // f32 alone has so many that it matters; in f64 values are rounded, indices exact
-};
-
-// T: the floating type that the model computes in.
-template <class T>
-void select(const T* row, int64_t V, Selected& to) {
-  if constexpr (std::is_same_v<T, float>) {
-    const kernels::RowSelection found = kernels::select_largest({row, static_cast<size_t>(V)}, to.best);
-    to.max = double{found.max}, to.log_sum = double{found.log_sum};
-    to.best.resize(static_cast<size_t>(found.found));
-  } else {
-    std::vector<int32_t> order(static_cast<size_t>(V));
-    std::iota(order.begin(), order.end(), 0);
-    const auto middle = order.begin() + std::min<int64_t>(V, std::ssize(to.best));
-    std::partial_sort(order.begin(), middle, order.end(),
-                      [&](int32_t a, int32_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
-    to.best.clear();
-    for (auto token = order.begin(); token != middle; ++token) {
-      if (row[*token] > kImpossible) to.best.push_back({static_cast<float>(row[*token]), *token});
-    }
-    to.max = *std::max_element(row, row + V);
-    double sum = 0;
-    for (int64_t i = 0; i < V; ++i) sum += std::exp(row[i] - to.max);
-    to.log_sum = std::log(sum);
-  }
-}
-
-// As log-softmax has it, in the type of the logits.
-template <class T>
-double log_probability(const Selected& row, T logit) {
-  return double{(logit - static_cast<T>(row.max)) - static_cast<T>(row.log_sum)};
 }
 
 // Sentences that enter a search: what the model says after their first tokens.
@@ -403,7 +366,7 @@ class Search {
       const Selected& selected = selected_[static_cast<size_t>(first_row + i)];
       const Hypothesis& after = sentence.alive[static_cast<size_t>(i)];
       const T* row = part.row(first_row + i);
-      const Drawing drawing = drawing_of(row, part.vocabulary(), sentence, after);
+      const Drawing drawing = drawing_of(row, places_of(part.vocabulary(), sentence, after), options_);
       if (drawing.places.empty()) continue;  // nothing may come
       for (int64_t n = 0; n < each; ++n) {
         const int32_t place = drawing.draw(sentence.rng);
@@ -414,53 +377,13 @@ class Search {
     return all;
   }
 
-  // Tokens by their places in a row, and how likely each is drawn, not normalised.
-  struct Drawing {
-    std::vector<int32_t> places;
-    std::vector<double> weights;
-
-    int32_t draw(Rng& rng) const {
-      double left = static_cast<double>(rng.uniform()) * std::accumulate(weights.begin(), weights.end(), 0.0);
-      for (size_t i = 0; i < places.size(); ++i) {
-        left -= weights[i];
-        if (left < 0) return places[i];
-      }
-      return places.back();
-    }
-  };
-
-  Drawing drawing_of(const T* logits, int64_t V, const Sentence& sentence, const Hypothesis& after) const {
+  // The places of a row's tokens that may come.
+  std::vector<int32_t> places_of(int64_t V, const Sentence& sentence, const Hypothesis& after) const {
     std::vector<int32_t> places;
     for (int32_t place = 0; place < sentence.choices.count(V); ++place) {
       if (may_come(sentence, after, sentence.choices.token(place))) places.push_back(place);
     }
-    const auto better = [&](int32_t a, int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; };
-    if (options_.top_k > 0 && options_.top_k < std::ssize(places)) {
-      std::nth_element(places.begin(), places.begin() + options_.top_k, places.end(), better);
-      places.resize(static_cast<size_t>(options_.top_k));
-      std::sort(places.begin(), places.end());
-    }
-    double largest = kImpossible;
-    for (const int32_t place : places) largest = std::max(largest, double{logits[place]});
-    const auto weight = [&](int32_t place) {
-      return std::exp((double{logits[place]} - largest) / options_.temperature);
-    };
-    if (options_.top_p < 1) keep_probable(places, better, weight);
-    Drawing drawing{std::move(places), {}};
-    for (const int32_t place : drawing.places) drawing.weights.push_back(weight(place));
-    return drawing;
-  }
-
-  // The fewest tokens that have top_p of the weight of all.
-  template <class Better, class Weight>
-  void keep_probable(std::vector<int32_t>& places, const Better& better, const Weight& weight) const {
-    std::sort(places.begin(), places.end(), better);
-    double all = 0, kept = 0;
-    for (const int32_t place : places) all += weight(place);
-    size_t count = 0;
-    while (count < places.size() && (count == 0 || kept < options_.top_p * all)) kept += weight(places[count++]);
-    places.resize(count);
-    std::sort(places.begin(), places.end());
+    return places;
   }
 
   // The results of a sentence: what did not end in time comes after what did.
