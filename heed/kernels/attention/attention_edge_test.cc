@@ -262,6 +262,24 @@ TEST(AttentionEdge, LseAndStatsMayBeLeftOut) {
   }
 }
 
+TEST(AttentionEdge, AGateOfOneGivesTheBitsOfNone) {
+  Parallel one(1);
+  for (int64_t T : {1, 2, 40}) {
+    Problem problem({.shape = {1, 2, 1, T, 70, 9, 3}});
+    const std::vector<float> ones(2, 1.0f);
+    for_targets([&] {
+      problem.forward(one);
+      const auto plain = problem.results();
+      fill(problem.out, -1);
+      AttentionInputs gated = problem.inputs();
+      gated.head_gate = {ones.data(), {2}};
+      Workspace scratch;
+      attention_forward(gated, problem.outputs(), problem.options(), scratch, one);
+      expect_same_bits(problem.results(), plain);
+    });
+  }
+}
+
 TEST(AttentionEdge, BackwardAddsToGradients) {
   Parallel one(1);
   const Instance x = {.shape = {1, 4, 2, 30, 40, 9, 5}};

@@ -38,7 +38,7 @@ class BackwardChunk {
         chunk_(chunk),
         keys_{chunk * plan_.blocking.key_chunk, std::min(s_.S, (chunk + 1) * plan_.blocking.key_chunk)},
         block_(backward_key_block(s_)),
-        plain_(plan_.stages.plain()),
+        plain_(plan_.stages.plain_backward()),
         threads_(call.threads),
         d_bias_(broadcast(grad_.d_bias, s_)),
         d_bias_over_queries_(d_bias_ && d_bias_.stride(2) == 0),

@@ -29,11 +29,12 @@ struct ScoreStages {
   int64_t top = 0;       // K of AttentionOutputs::top_keys
   bool entropy = false;  // wanted
 
-  // None is needed: kernels take their fast path.
+  // None is needed: kernels take their fast path. A gate is a factor of the output, which forward applies on either
+  // path, so that a gate of 1 gives the bits of none; backward also sums its gradient.
   bool plain() const {
-    return !additive && softcap == 0 && slopes.empty() && !dense && !bias && !gate && !dropout.on() && top == 0 &&
-           !entropy;
+    return !additive && softcap == 0 && slopes.empty() && !dense && !bias && !dropout.on() && top == 0 && !entropy;
   }
+  bool plain_backward() const { return plain() && !gate; }
 };
 
 struct AttentionPlan::Details {

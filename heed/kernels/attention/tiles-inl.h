@@ -306,7 +306,7 @@ inline TileRange tile_range(const Visibility& visible, const QueryBlock& queries
 }
 
 // Sets up the tiles of a block of queries, each limited to the keys in `within`; returns the keys that some of the
-// queries see. `limits` is not written where nothing reads it: with no mask and no stages.
+// queries see. `limits` is not written where nothing reads it: with no mask, and no stages in either direction.
 inline KeyRange start_tiles(const AttentionPlan::Details& plan, const QueryBlock& queries, KeyRange within,
                             KeyLimits limits, Tile* tiles) {
   KeyRange range{within.end, within.begin};
@@ -318,7 +318,7 @@ inline KeyRange start_tiles(const AttentionPlan::Details& plan, const QueryBlock
     if (plan.visibility.everything()) {
       const KeyRange all{0, plan.shape.S};
       tile.keys = {all.begin, all.end, all.begin, all.end, {all, all}};
-      if (!plan.stages.plain()) {
+      if (!plan.stages.plain_backward()) {
         std::fill_n(limits.low + at, kTile, 0.0f);
         std::fill_n(limits.high + at, kTile, static_cast<float>(plan.shape.S));
       }
