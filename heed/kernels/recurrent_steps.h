@@ -25,8 +25,8 @@ struct RecurrentSizes {
         C(in.w_ih.shape(1) - I),
         H(in.w_hh.shape(1)),
         G(gates_of(options.cell)) {}
-  // Packing reads and writes the weights once: worth it where many steps read them, for several rows.
-  bool packs() const { return T >= 4 && B > 1; }
+  // Packing reads and writes the weights once: worth it where several steps read them.
+  bool packs() const { return T >= 4; }
   bool packs_input() const { return packs() && B * T >= 128; }
   // The stride of rows of q, padded as saved_width is.
   int64_t q_stride() const { return G * H + 16; }

@@ -63,7 +63,7 @@ std::array<double, kCount> times_of_scores(Context& context, uint64_t seed) {
 }
 
 Result run_scores(Context& context) {
-  const int64_t steps = context.size(600, 120);
+  const int64_t steps = context.size(3000, 120);
   context.expect(std::ssize(context.seeds()) * std::ssize(kScores) * steps);
   std::array<std::vector<double>, kCount> ratios;  // to dot
   for (const uint64_t seed : context.seeds()) {

@@ -97,7 +97,7 @@ data::TextModel train_translator(Context& context, const Sentences& sentences, m
   return data::TextModel(trained(context, options, batches, training), sentences.tokenizers);
 }
 
-int64_t translator_steps(const Context& context) { return context.size<int64_t>(300, 60); }
+int64_t translator_steps(const Context& context) { return context.size<int64_t>(1200, 60); }
 
 const Translator& small_translator(Context& context, uint64_t seed) {
   static std::map<std::pair<uint64_t, int64_t>, Translator> kept;  // by seed and steps
