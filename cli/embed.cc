@@ -11,6 +11,7 @@
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
+#include "cli/shard_flags.h"
 #include "heed/decode/embed.h"
 
 namespace heed::cli {
@@ -31,6 +32,7 @@ struct Command {
   Flags flags;
   GateFlags gates;
   LineInput input;
+  ShardFlags shards;
   std::string folder;
   int threads = 0;
   bool json = false;
@@ -41,6 +43,7 @@ struct Command {
 
   void run() {
     flags.apply(fields());
+    shards.settle(input);
     const decode::Embedder embedder(open_engine(folder, threads));
     gates.apply(embedder.engine(), options.call);
     const auto embed = [&](const Chunk& chunk, const Answer& answer) {
@@ -49,7 +52,8 @@ struct Command {
                        : fmt::format("{}\n", fmt::join(found.vector, " ")));
       });
     };
-    for_each_line(input, {.check = [&](const std::string& line) { embedder.engine().text_model().encode(line); },
+    shards.for_each_line(input, folder,
+                         {.check = [&](const std::string& line) { embedder.engine().text_model().encode(line); },
                           .run = embed,
                           .skipped = [&](const std::string& error) { return json ? json_error(error) : "\n"; }});
   }
@@ -64,6 +68,7 @@ void add_embed(CLI::App& heed, Action& action) {
   command->input.add_flags(*app, "embed");
   app->add_flag("--json", command->json, "Write a JSON object for each line: its text and its vector");
   add_threads(*app, command->threads);
+  command->shards.add(*app);
   command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });

@@ -76,11 +76,12 @@ std::string first_difference(const Manifest& begun, const Manifest& now) {
   const std::string models = begun.model == now.model ? ""
                                                       : "with the model " + begun.model.substr(0, kDigits) +
                                                             ", now it is " + now.model.substr(0, kDigits);
+  const std::string parts = begun.part_lines == now.part_lines ? ""
+                                                               : "with parts of " + counted(begun.part_lines, "line") +
+                                                                     ", now it is " + grouped(now.part_lines);
   for (const std::string& one :
        {difference("heed", begun.version, now.version), difference("the command", begun.command, now.command), models,
-        difference(begun.options, now.options),
-        difference("parts of lines:", std::to_string(begun.part_lines), std::to_string(now.part_lines)),
-        difference(begun.inputs, now.inputs)}) {
+        difference(begun.options, now.options), parts, difference(begun.inputs, now.inputs)}) {
     if (!one.empty()) return one;
   }
   const int64_t before = std::ssize(begun.shards), after = std::ssize(now.shards);

@@ -53,7 +53,7 @@ Manifest manifest_of(const RunOptions& options, const Sources& sources) {
   return manifest;
 }
 
-void check(const RunOptions& options) {
+void check_options(const RunOptions& options) {
   if (options.inputs.empty()) throw Error("shards: there are no files, expected the text to be cut");
   if (options.shards < 1 || options.shards > kMostShards) {
     throw Error("the number of shards is " + std::to_string(options.shards) + ", expected 1 to " +
@@ -153,7 +153,7 @@ class Shard {
 }  // namespace
 
 Run::Run(const RunOptions& options) : folder_(options.folder), sources_(options.inputs) {
-  check(options);
+  check_options(options);
   folder::create(folder_);
   const Layout layout(folder_);
   Manifest mine = manifest_of(options, sources_);
@@ -172,10 +172,18 @@ Run::Run(const RunOptions& options) : folder_(options.folder), sources_(options.
   id_ = sha256_of(text);
 }
 
+void Run::check(int64_t shard) const {
+  if (shard >= 1 && shard <= shards()) return;
+  throw Error("shard is " + std::to_string(shard) + ", expected 1 to " + std::to_string(shards()));
+}
+
+bool Run::is_recorded(int64_t shard) const {
+  check(shard);
+  return fs::exists(Layout(folder_).record(shard, shards()));
+}
+
 std::optional<Report> Run::try_work(int64_t shard, const Work& work, std::string& holder) const {
-  if (shard < 1 || shard > shards()) {
-    throw Error("shard is " + std::to_string(shard) + ", expected 1 to " + std::to_string(shards()));
-  }
+  check(shard);
   const Layout layout(folder_);
   const std::optional<folder::Lock> lock = folder::Lock::try_file(layout.lock(shard, shards()), holder);
   if (!lock) return std::nullopt;

@@ -64,13 +64,17 @@ class HEED_API Run {
   int64_t shards() const { return std::ssize(manifest_.shards); }
   const Manifest& manifest() const { return manifest_; }
 
-  // Shards count from 1. Throws Error where another process has this one, and whatever `work` throws: the parts before
+  // Somebody has finished it; whether its bytes are still those is for work() to see. Shards count from 1.
+  bool is_recorded(int64_t shard) const;
+  // Throws Error where another process has this one, and whatever `work` throws: the parts before
   // stay.
   Report work(int64_t shard, const Work& work) const;
   // The same; none where another process has it, and `holder` is then who that is.
   std::optional<Report> try_work(int64_t shard, const Work& work, std::string& holder) const;
 
  private:
+  void check(int64_t shard) const;
+
   std::string folder_, id_;
   Sources sources_;
   Manifest manifest_;

@@ -62,8 +62,10 @@ TEST(Run, SaysWhatBecameOfAShard) {
   example.options.part_lines = 2;
   Worker worker;
   const shard::Run run(example.options);
+  EXPECT_FALSE(run.is_recorded(1));
   const Report made = run.work(1, worker.work());
   EXPECT_FALSE(made.was_done);
+  EXPECT_TRUE(run.is_recorded(1));
   EXPECT_EQ(made.record.lines, 3);
   EXPECT_EQ(made.record.skipped, 1);
   EXPECT_EQ(made.record.first_error, example.options.inputs[0] + ":2: is bad");
@@ -209,7 +211,7 @@ TEST(Run, GoesOnOnlyWithTheSame) {
   EXPECT_EQ(error_with([](RunOptions& o) { o.options.pop_back(); }), "with json, now it is without json" + end);
   EXPECT_EQ(error_with([](RunOptions& o) { o.options.emplace_back("scores", ""); }),
             "without scores, now it is with scores" + end);
-  EXPECT_EQ(error_with([](RunOptions& o) { o.part_lines = 7; }), "with parts of lines: 1000, now it is 7" + end);
+  EXPECT_EQ(error_with([](RunOptions& o) { o.part_lines = 7; }), "with parts of 1,000 lines, now it is 7" + end);
   EXPECT_EQ(error_with([](RunOptions& o) { o.shards = 2; }), "with 1 shard, now it is 2" + end);
   EXPECT_EQ(error_with([](RunOptions& o) { o.inputs.push_back(o.inputs[0]); }), "over 1 file, now it is 2" + end);
   write_text(example.folder.file("more"), "one\ntwo\nthree\n");
