@@ -25,7 +25,9 @@ language model it is its own states. An empty line gives the vector of a sentenc
 UTF-8, or longer than the model can take, is an error with its number, after those before it; with --skip-bad it becomes
 an empty line. Example:
 
-  echo "The cat sleeps." | heed embed --model model --normalize)";
+  echo "The cat sleeps." | heed embed --model model --normalize
+
+--shard is for a corpus that many processes work on; heed translate --help and docs/distributed.md say more.)";
 
 struct Command {
   decode::EmbedOptions options;

@@ -31,7 +31,9 @@ empty line.
 --json writes an object for each line: source and target, log_probability, perplexity, how many tokens the model would
 have chosen itself (correct), the tokens and their log_probabilities. Example:
 
-  printf 'The cat sleeps.\tEl gato duerme.\n' | heed score --model model)";
+  printf 'The cat sleeps.\tEl gato duerme.\n' | heed score --model model
+
+--shard is for a corpus that many processes work on; heed translate --help and docs/distributed.md say more.)";
 
 struct Command {
   decode::ScoreOptions options;

@@ -59,7 +59,8 @@ class Worker {
     for (bool said = false;; said = true) {
       int64_t busy = 0;
       for (int64_t shard = 1; shard <= run_.shards(); ++shard) {
-        if (!run_.is_recorded(shard) && !take(shard)) ++busy;
+        std::string holder;
+        if (!run_.is_recorded(shard) && !take(shard, holder)) ++busy;
       }
       if (busy == 0) return;
       if (!said) fmt::print(stderr, "heed: waits for {} that others work on\n", counted(busy, "shard"));
@@ -67,18 +68,20 @@ class Worker {
     }
   }
 
-  // Those whose numbers come on standard input, a line each.
+  // Those whose numbers come on standard input, a line each. One that another process has is left to it, and said so.
   void listed() {
     for (std::string line; std::getline(std::cin, line);) {
       const std::optional<int64_t> shard = number_in(line);
       if (!shard) throw Error(fmt::format("standard input: '{}' is no shard, expected 1 to {}", line, run_.shards()));
-      one(*shard);
+      std::string holder;
+      if (take(*shard, holder)) continue;
+      print("shard {}/{} busy: in use by {}\n", *shard, run_.shards(), holder);
+      flush_output();
     }
   }
 
  private:
-  bool take(int64_t shard) {
-    std::string holder;
+  bool take(int64_t shard, std::string& holder) {
     const std::optional<shard::Report> report = run_.try_work(shard, work(), holder);
     if (report) say(shard, *report);
     return report.has_value();

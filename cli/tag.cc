@@ -31,7 +31,9 @@ shows it; with --shard, --out is the folder of the shards. Example:
 
   heed corpus --pairs 100000 --task tag --split corpus
   heed train --data corpus/train.tsv --dev corpus/dev.tsv --preset tagger --out model --steps 500
-  echo "The old birds slept ." | heed tag --model model)";
+  echo "The old birds slept ." | heed tag --model model
+
+--shard is for a corpus that many processes work on; heed translate --help and docs/distributed.md say more.)";
 
 struct Command {
   decode::TagOptions options;

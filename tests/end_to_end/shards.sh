@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A corpus in shards: the merged output is that of the command without --shard, bit for bit, for every command, any number
 # of shards, and whatever is killed when. shards.sh <the heed binary> [kills, by default 6]
+root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 kills=${2:-6}
 
@@ -69,7 +70,7 @@ says '^shard 1/3 done' "${again[@]}" --shard 1/3
 "$heed" merge work --out - | cmp - expected || fail "a shard that was made again is another one"
 
 # Kills at any moment, four workers, of which one dies again and again.
-for ((n = 0; n < 10; n++)); do head -400 pairs/train.tsv | cut -f1; done >corpus.txt
+for ((n = 0; n < 2 * kills; n++)); do head -400 pairs/train.tsv | cut -f1; done >corpus.txt
 translate=("$heed" translate --model model --beam 4 --threads 1)
 "${translate[@]}" corpus.txt >expected
 rm -r work
@@ -101,9 +102,17 @@ for ((i = 0; i < 100; i++)); do
   [[ -s work/shard-00001-of-00001.lock ]] && break
   sleep 0.05
 done
+says "^shard 1/1 busy: in use by process $run on " "${shards[@]}" -/1 <<<1
 refuses 1 "^heed: shard 1 of folder 'work' is in use by process $run on \S+, since .*: expected one that nobody else works on$" "${shards[@]}" 1/1
 kill -9 $run
 wait $run 2>/dev/null || true
+
+# The script for Slurm, as its tasks run it.
+"$heed" translate --model model --beam 4 "${files[@]:1:1}" >expected
+for i in 1 2 3; do
+  says "^shard $i/3 done" env PATH="$(dirname "$heed"):$PATH" SHARDS=3 SLURM_ARRAY_TASK_ID=$i "$root/examples/distributed/slurm.sh" model two.txt slurm
+done
+"$heed" merge slurm --out - | cmp - expected || fail "the tasks of slurm.sh gave another output"
 
 # What a user does wrong.
 begun="^heed: folder 'work' was begun"
@@ -116,7 +125,7 @@ cp -r model other
 printf ' ' >>other/config.json
 refuses 1 "$begun with the model [0-9a-f]{12}, now it is [0-9a-f]{12}:" "$heed" translate --model other --beam 4 --in corpus.txt --part-lines 20 --out work --shard 1/1
 sed -i '1s/./?/' corpus.txt
-refuses 1 '^heed: lines 1 to 4000 of the text are not what they were when it was cut' "${shards[@]}" 1/1
+refuses 1 "^heed: lines 1 to $((800 * kills)) of the text are not what they were when it was cut" "${shards[@]}" 1/1
 refuses 1 '^heed: three.txt:23: byte 4 is 0xff' "${translate[@]}" --in three.txt --out bad --shard 1/1
 refuses 1 '^heed: standard input cannot be cut into shards' "${translate[@]}" --in - --out bad --shard 1/1
 refuses 1 '^heed: nowhere: cannot open' "${translate[@]}" --in nowhere --out bad2 --shard 1/1
