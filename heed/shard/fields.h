@@ -8,10 +8,17 @@
 #include <string_view>
 
 #include "heed/base/error.h"
+#include "heed/io/quote.h"
 
 namespace heed::shard {
 
 using Json = nlohmann::ordered_json;
+
+// Text of a file as a message shows it: as it is, unless it is long or more than one printable line.
+inline std::string shown(const std::string& text) {
+  const std::string quoted = io::quote(text);
+  return quoted == "'" + text + "'" ? text : quoted;
+}
 
 class Fields {
  public:
@@ -31,7 +38,7 @@ class Fields {
                                                  : value.is_number_integer();
     const int64_t found = fits ? value.get<int64_t>() : low - 1;
     if (found < low || found > high) {
-      fail(quoted(key) + " is " + value.dump(),
+      fail(quoted(key) + " is " + (value.is_number() ? value.dump() : "no number"),
            "an integer from " + std::to_string(low) + " to " + std::to_string(high));
     }
     return found;

@@ -31,7 +31,7 @@ void check_pieces(const Manifest& manifest, const std::string& name) {
   }
 }
 
-std::string shown(const Option& option) { return option.second.empty() ? "" : " " + option.second; }
+std::string value_of(const Option& option) { return option.second.empty() ? "" : " " + shown(option.second); }
 
 // Each name once: the last one counts.
 const Option* find(const std::vector<Option>& options, const std::string& name) {
@@ -43,12 +43,13 @@ const Option* find(const std::vector<Option>& options, const std::string& name) 
 std::string difference(const std::vector<Option>& begun, const std::vector<Option>& now) {
   for (const Option& before : begun) {
     const Option* const same = find(now, before.first);
-    if (!same) return "with " + before.first + shown(before) + ", now it is without " + before.first;
-    if (same->second != before.second) return "with " + before.first + shown(before) + ", now it is" + shown(*same);
+    const std::string name = shown(before.first);
+    if (!same) return "with " + name + value_of(before) + ", now it is without " + name;
+    if (same->second != before.second) return "with " + name + value_of(before) + ", now it is" + value_of(*same);
   }
   for (const Option& added : now) {
     if (!find(begun, added.first)) {
-      return "without " + added.first + ", now it is with " + added.first + shown(added);
+      return "without " + added.first + ", now it is with " + added.first + value_of(added);
     }
   }
   return "";
@@ -56,7 +57,7 @@ std::string difference(const std::vector<Option>& begun, const std::vector<Optio
 
 // The same of two values with a name.
 std::string difference(const std::string& what, const std::string& begun, const std::string& now) {
-  return begun == now ? "" : "with " + what + " " + begun + ", now it is " + now;
+  return begun == now ? "" : "with " + what + " " + shown(begun) + ", now it is " + now;
 }
 
 std::string difference(const std::vector<InputFile>& begun, const std::vector<InputFile>& now) {
@@ -65,8 +66,8 @@ std::string difference(const std::vector<InputFile>& begun, const std::vector<In
   }
   for (size_t i = 0; i < now.size(); ++i) {
     if (begun[i].bytes == now[i].bytes) continue;
-    return "over '" + begun[i].path + "' of " + counted(begun[i].bytes, "byte") + ", now '" + now[i].path + "' has " +
-           grouped(now[i].bytes);
+    return "over " + io::quote(begun[i].path) + " of " + counted(begun[i].bytes, "byte") + ", now " +
+           io::quote(now[i].path) + " has " + grouped(now[i].bytes);
   }
   return "";
 }
@@ -74,7 +75,7 @@ std::string difference(const std::vector<InputFile>& begun, const std::vector<In
 std::string first_difference(const Manifest& begun, const Manifest& now) {
   constexpr size_t kDigits = 12;  // of a sum, enough for people to tell models apart
   const std::string models = begun.model == now.model ? ""
-                                                      : "with the model " + begun.model.substr(0, kDigits) +
+                                                      : "with the model " + shown(begun.model.substr(0, kDigits)) +
                                                             ", now it is " + now.model.substr(0, kDigits);
   const std::string parts = begun.part_lines == now.part_lines ? ""
                                                                : "with parts of " + counted(begun.part_lines, "line") +

@@ -52,6 +52,16 @@ TEST(Manifest, ChecksWhatAFileClaims) {
             "m: its shards are not contiguous, expected each to begin where the last one ends");
 }
 
+TEST(Manifest, IsShownOnOneShortLine) {
+  EXPECT_EQ(error_with("\"bytes\": 7", "\"bytes\": \"" + std::string(5000, 'x') + "\""),
+            "m: inputs: 'bytes' is no number, expected an integer from 0 to 9223372036854775807");
+  Manifest begun = example();
+  begun.command = "a\nb" + std::string(5000, 'x');
+  const std::string error = error_of([&] { check_same_run(begun, example(), "out"); });
+  EXPECT_TRUE(error.starts_with("folder 'out' was begun with the command 'a\\x0a")) << error;
+  EXPECT_LT(error.size(), 250U);
+}
+
 TEST(Manifest, HasAShard) {
   Manifest none = example();
   none.shards.clear();

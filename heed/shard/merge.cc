@@ -6,6 +6,7 @@
 #include "heed/base/count.h"
 #include "heed/base/error.h"
 #include "heed/base/file.h"
+#include "heed/shard/fields.h"
 #include "heed/shard/layout.h"
 #include "heed/shard/manifest.h"
 #include "heed/shard/outputs.h"
@@ -28,7 +29,7 @@ void check_is_output(const Record& record, std::span<const std::byte> bytes, con
   if (std::ssize(bytes) == record.bytes) sum.add(bytes);
   if (std::ssize(bytes) == record.bytes && sum.hex() == record.sha256) return;
   throw Error(path + ": is not what was written, expected " + counted(record.bytes, "byte") + " with sha256 " +
-              record.sha256 + ": work on shard " + std::to_string(record.shard) + " again");
+              shown(record.sha256) + ": work on shard " + std::to_string(record.shard) + " again");
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ std::string read_manifest(const Layout& layout) {
 std::optional<Record> read_record(const Layout& layout, const std::string& run, int64_t shard, int64_t of) {
   const std::string path = layout.record(shard, of);
   if (!std::filesystem::exists(path)) return std::nullopt;
-  const Record record = record_from_json(read_text(path, kMostRecordBytes), path);
+  Record record = record_from_json(read_text(path, kMostRecordBytes), path);
   if (record.run != run || record.shard != shard || record.part != 0) {
     throw Error(path + ": is of another run, expected the one of " + layout.manifest());
   }
@@ -49,7 +49,7 @@ std::optional<Record> read_record(const Layout& layout, const std::string& run, 
 
 std::optional<Record> whole_output(const Layout& layout, const std::string& run, int64_t shard, int64_t of) {
   try {
-    const std::optional<Record> record = read_record(layout, run, shard, of);
+    std::optional<Record> record = read_record(layout, run, shard, of);
     if (!record) return std::nullopt;
     const MappedFile output(layout.output(shard, of));
     if (std::ssize(output.bytes()) != record->bytes || sum_of(output.bytes()) != record->sha256) return std::nullopt;
