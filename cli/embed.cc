@@ -11,6 +11,7 @@
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
+#include "cli/shard_flags.h"
 #include "heed/decode/embed.h"
 
 namespace heed::cli {
@@ -24,13 +25,16 @@ language model it is its own states. An empty line gives the vector of a sentenc
 UTF-8, or longer than the model can take, is an error with its number, after those before it; with --skip-bad it becomes
 an empty line. Example:
 
-  echo "The cat sleeps." | heed embed --model model --normalize)";
+  echo "The cat sleeps." | heed embed --model model --normalize
+
+--shard is for a corpus that many processes work on; heed translate --help and docs/distributed.md say more.)";
 
 struct Command {
   decode::EmbedOptions options;
   Flags flags;
   GateFlags gates;
   LineInput input;
+  ShardFlags shards;
   std::string folder;
   int threads = 0;
   bool json = false;
@@ -41,6 +45,7 @@ struct Command {
 
   void run() {
     flags.apply(fields());
+    shards.settle(input);
     const decode::Embedder embedder(open_engine(folder, threads));
     gates.apply(embedder.engine(), options.call);
     const auto embed = [&](const Chunk& chunk, const Answer& answer) {
@@ -49,7 +54,8 @@ struct Command {
                        : fmt::format("{}\n", fmt::join(found.vector, " ")));
       });
     };
-    for_each_line(input, {.check = [&](const std::string& line) { embedder.engine().text_model().encode(line); },
+    shards.for_each_line(input, folder,
+                         {.check = [&](const std::string& line) { embedder.engine().text_model().encode(line); },
                           .run = embed,
                           .skipped = [&](const std::string& error) { return json ? json_error(error) : "\n"; }});
   }
@@ -64,6 +70,7 @@ void add_embed(CLI::App& heed, Action& action) {
   command->input.add_flags(*app, "embed");
   app->add_flag("--json", command->json, "Write a JSON object for each line: its text and its vector");
   add_threads(*app, command->threads);
+  command->shards.add(*app);
   command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });

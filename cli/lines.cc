@@ -51,51 +51,61 @@ class LineLoop {
   void read(const std::string& file) {
     text::LineReader reader = text::open_lines(file);
     for (Lines lines = reader.next(kMost); !lines.empty(); lines = reader.next(kMost)) {
-      work_on(std::move(lines), reader);
+      const int64_t count = std::ssize(lines);
+      InOrder output;
+      work_on(
+          {.lines = std::move(lines), .first = read_, .place = [&](size_t i) { return reader.place(i); }}, skip_bad_,
+          work_, [&](size_t i, std::string text) { output.add(i, std::move(text)); }, skipped_);
+      read_ += count;
       if (shows_) progress_.show(read_);
     }
   }
 
   void report() {
     progress_.end();
-    if (skipped_ == 0) return;
-    fmt::print(stderr, "heed: skipped {} of {} lines, the first: {}\n", skipped_, read_, first_error_);
+    report_skipped(skipped_, read_);
   }
 
  private:
-  void work_on(Lines lines, const text::LineReader& reader) {
-    InOrder output;
-    Chunk good{.lines = {}, .first = done_};
-    std::vector<size_t> numbers;  // of the good ones among the lines
-    std::string last_error;
-    for (size_t i = 0; i < lines.size() && last_error.empty(); ++i) {
-      const std::string error = error_of(lines[i], reader.place(i), work_);
-      if (error.empty()) {
-        good.lines.push_back(std::move(lines[i]));
-        numbers.push_back(i);
-      } else if (skip_bad_) {
-        if (++skipped_ == 1) first_error_ = error;
-        output.add(i, work_.skipped(error));
-      } else {
-        last_error = error;
-      }
-    }
-    if (!good.lines.empty()) {
-      work_.run(good, [&](size_t i, std::string text) { output.add(numbers[i], std::move(text)); });
-    }
-    if (!last_error.empty()) throw Error(last_error);
-    read_ += std::ssize(lines);
-    done_ += std::ssize(good.lines);
-  }
-
   const LineWork& work_;
   const bool skip_bad_, shows_;
   Progress progress_{"lines"};
-  int64_t read_ = 0, done_ = 0, skipped_ = 0;
-  std::string first_error_;
+  int64_t read_ = 0;
+  Skipped skipped_;
 };
 
 }  // namespace
+
+// Lines between two bad ones are a chunk, so that its first says which lines they are.
+void work_on(ReadLines read, bool skip_bad, const LineWork& work, const Answer& output, Skipped& skipped) {
+  Chunk good;
+  size_t begin = 0;  // of the good ones, among the lines
+  const auto run = [&](size_t end) {
+    good.first = read.first + static_cast<int64_t>(begin);
+    if (!good.lines.empty()) {
+      work.run(good, [&](size_t i, std::string text) { output(begin + i, std::move(text)); });
+    }
+    good.lines.clear();
+    begin = end + 1;
+  };
+  for (size_t i = 0; i < read.lines.size(); ++i) {
+    const std::string error = error_of(read.lines[i], read.place(i), work);
+    if (error.empty()) {
+      good.lines.push_back(std::move(read.lines[i]));
+      continue;
+    }
+    run(i);
+    if (!skip_bad) throw Error(error);
+    if (++skipped.lines == 1) skipped.first_error = error;
+    output(i, work.skipped(error));
+  }
+  run(read.lines.size());
+}
+
+void report_skipped(const Skipped& skipped, int64_t of) {
+  if (skipped.lines == 0) return;
+  fmt::print(stderr, "heed: skipped {} of {} lines, the first: {}\n", skipped.lines, of, skipped.first_error);
+}
 
 Lines read_lines(const std::string& file) {
   text::LineReader reader = text::open_lines(file);

@@ -44,7 +44,7 @@ struct LineInput {
 // Lines that are worked on together.
 struct Chunk {
   Lines lines{};
-  int64_t first = 0;  // how many were worked on before
+  int64_t first = 0;  // how many lines come before, over all files
 };
 
 // Takes the whole output of line i of a chunk, as soon as it is known: they may come in any order.
@@ -57,6 +57,24 @@ struct LineWork {
   // The output for a line that is skipped; the error says where it stands and why.
   std::function<std::string(const std::string& error)> skipped{};
 };
+
+// Lines that were read together.
+struct ReadLines {
+  Lines lines{};
+  int64_t first = 0;                             // how many lines come before, over all files
+  std::function<std::string(size_t i)> place{};  // "file:3"
+};
+
+struct Skipped {
+  int64_t lines = 0;
+  std::string first_error{};
+};
+
+// Passes what each line gives to `output`, of those that are skipped, too; and counts these. See below for bad lines.
+void work_on(ReadLines, bool skip_bad, const LineWork&, const Answer& output, Skipped&);
+
+// What is said of them, on standard error.
+void report_skipped(const Skipped&, int64_t of);
 
 // A line that is no UTF-8, or for which `check` throws, ends it with an error that says where it stands, once those
 // before it are done. With skip_bad it is skipped, and how many were is said at the end, on standard error.

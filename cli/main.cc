@@ -27,6 +27,7 @@
 #include "cli/interrupts.h"
 #include "cli/lab.h"
 #include "cli/manual.h"
+#include "cli/merge.h"
 #include "cli/outline.h"
 #include "cli/output.h"
 #include "cli/score.h"
@@ -150,6 +151,7 @@ int run(int argc, char** argv) {
   add_generate(heed, action);
   add_score(heed, action);
   add_embed(heed, action);
+  add_merge(heed, action);
   add_shortlist(heed, action);
   add_convert(heed, action);
   add_info(heed, action);

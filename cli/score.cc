@@ -11,6 +11,7 @@
 #include "cli/json.h"
 #include "cli/lines.h"
 #include "cli/open.h"
+#include "cli/shard_flags.h"
 #include "heed/base/error.h"
 #include "heed/decode/score.h"
 #include "heed/text/utf8.h"
@@ -30,13 +31,16 @@ empty line.
 --json writes an object for each line: source and target, log_probability, perplexity, how many tokens the model would
 have chosen itself (correct), the tokens and their log_probabilities. Example:
 
-  printf 'The cat sleeps.\tEl gato duerme.\n' | heed score --model model)";
+  printf 'The cat sleeps.\tEl gato duerme.\n' | heed score --model model
+
+--shard is for a corpus that many processes work on; heed translate --help and docs/distributed.md say more.)";
 
 struct Command {
   decode::ScoreOptions options;
   Flags flags;
   GateFlags gates;
   LineInput input;
+  ShardFlags shards;
   std::string folder;
   int threads = 0;
   bool tokens = false, json = false;
@@ -47,6 +51,7 @@ struct Command {
 
   void run() {
     flags.apply(fields());
+    shards.settle(input);
     const decode::Scorer scorer(open_engine(folder, threads));
     gates.apply(scorer.engine(), options.call);
     const data::TextModel& model = scorer.engine().text_model();
@@ -68,9 +73,9 @@ struct Command {
         answer(numbers[i], json ? json_line(json_of(pairs[i], found, model)) : shown(found));
       });
     };
-    for_each_line(input, {.check = check, .run = score, .skipped = [&](const std::string& error) {
-                            return json ? json_error(error) : "\n";
-                          }});
+    shards.for_each_line(input, folder, {.check = check, .run = score, .skipped = [&](const std::string& error) {
+                                           return json ? json_error(error) : "\n";
+                                         }});
   }
 
  private:
@@ -117,6 +122,7 @@ void add_score(CLI::App& heed, Action& action) {
   app->add_flag("--tokens", command->tokens, "Also the log-probability of each token");
   app->add_flag("--json", command->json, "Write a JSON object for each line");
   add_threads(*app, command->threads);
+  command->shards.add(*app);
   command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });

@@ -12,6 +12,7 @@
 #include "cli/lines.h"
 #include "cli/open.h"
 #include "cli/output.h"
+#include "cli/shard_flags.h"
 #include "cli/trace_flag.h"
 #include "heed/decode/tag.h"
 
@@ -26,11 +27,13 @@ files, or of standard input, gives a line of tags with spaces between them; an e
 UTF-8, or longer than the model can take, is an error with its number, after those before it; with --skip-bad it becomes
 an empty line. --json writes an object for each line: its text, and its words, each with its tag and the tag's
 log_probability. --trace writes, for one line, all that was recorded while it was tagged, and --out a page that
-shows it. Example:
+shows it; with --shard, --out is the folder of the shards. Example:
 
   heed corpus --pairs 100000 --task tag --split corpus
   heed train --data corpus/train.tsv --dev corpus/dev.tsv --preset tagger --out model --steps 500
-  echo "The old birds slept ." | heed tag --model model)";
+  echo "The old birds slept ." | heed tag --model model
+
+--shard is for a corpus that many processes work on; heed translate --help and docs/distributed.md say more.)";
 
 struct Command {
   decode::TagOptions options;
@@ -38,6 +41,7 @@ struct Command {
   TraceFlag trace;
   GateFlags gates;
   LineInput input;
+  ShardFlags shards;
   std::string folder;
   int threads = 0;
   bool words = false, json = false;
@@ -48,6 +52,8 @@ struct Command {
 
   void run() {
     flags.apply(fields());
+    shards.settle(input);
+    if (shards.given() && trace.given()) throw UsageError("heed: --trace and --shard came, expected one of them");
     const decode::Tagger tagger(open_engine(folder, threads, models::Task::tag));
     gates.apply(tagger.engine(), options.call);
     trace.check(1, gates.given());  // lines are counted as they come
@@ -57,7 +63,8 @@ struct Command {
         answer(i, json ? json_line(json_of(chunk.lines[i], found)) : shown(found));
       });
     };
-    for_each_line(input, {.check = [&](const std::string& line) { tagger.engine().text_model().encode(line); },
+    shards.for_each_line(input, folder,
+                         {.check = [&](const std::string& line) { tagger.engine().text_model().encode(line); },
                           .run = tag,
                           .skipped = [&](const std::string& error) { return json ? json_error(error) : "\n"; }});
   }
@@ -104,6 +111,7 @@ void add_tag(CLI::App& heed, Action& action) {
   app->add_flag("--json", command->json, "Write a JSON object for each line");
   add_threads(*app, command->threads);
   command->trace.add(*app);
+  command->shards.add(*app, &command->trace.page);
   command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });

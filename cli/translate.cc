@@ -12,6 +12,7 @@
 #include "cli/lines.h"
 #include "cli/open.h"
 #include "cli/search_flags.h"
+#include "cli/shard_flags.h"
 #include "heed/base/error.h"
 #include "heed/decode/translate.h"
 #include "heed/folder/model_folder.h"
@@ -39,7 +40,12 @@ those of --prefix and --require. What a line gives does not depend on the lines 
 penalty), log_probability, whether each has finished by itself, its tokens, and with --align its alignment. Examples:
 
   echo "The cat sleeps." | heed translate --model model --beam 4
-  heed translate --model model --beam 5 --nbest 5 --json sentences.txt > translations.jsonl)";
+  heed translate --model model --beam 5 --nbest 5 --json sentences.txt > translations.jsonl
+
+--shard is for a corpus that many processes work on, on any number of machines that share a folder: each is killed and
+started again at will, and heed merge gives the same bytes as one process would have (docs/distributed.md):
+
+  heed translate --model model --shard 3/8 --in corpus.txt --out work && heed merge work --out translations.txt)";
 
 struct Command {
   decode::TranslateOptions options;
@@ -49,6 +55,7 @@ struct Command {
   Flags flags;
   GateFlags gates;
   LineInput input;
+  ShardFlags shards;
   std::string folder;
   int threads = 0;
   bool scores = false, align = false, json = false, shortlist = false;
@@ -64,6 +71,7 @@ struct Command {
 
   void run() {
     flags.apply(fields());
+    shards.settle(input);
     settle_search(flags, options.search);
     check_phrases(phrases, options.search);
     if (storage.cache != NumberFormat::f32) options.call.cache = dtype_of(storage.cache);
@@ -83,7 +91,8 @@ struct Command {
         answer(i, json ? json_line(json_of(chunk.lines[i], found, model.target())) : shown(found));
       });
     };
-    for_each_line(input, {.check = [&](const std::string& line) { model.encode(line); },
+    shards.for_each_line(input, folder,
+                         {.check = [&](const std::string& line) { model.encode(line); },
                           .run = translate,
                           .skipped = [&](const std::string& error) { return json ? json_error(error) : shown({}); }});
   }
@@ -138,6 +147,7 @@ void add_translate(CLI::App& heed, Action& action) {
   app->add_flag("--shortlist", command->shortlist, "Choose among the likely tokens of the model's shortlist alone");
   app->add_flag("--json", command->json, "Write a JSON object for each line");
   add_phrases(*app, command->phrases);
+  command->shards.add(*app);
   command->gates.add(*app);
   command->flags.add(*app, command->fields());
   app->callback([command, &action] { action = [command] { command->run(); }; });

@@ -24,6 +24,8 @@
 #include "heed/folder/model_folder.h"
 #include "heed/models/model.h"
 #include "heed/models/presets.h"
+#include "heed/shard/merge.h"
+#include "heed/shard/run.h"
 #include "heed/text/tokenizer.h"
 #include "heed/trace/record.h"
 #include "heed/trace/trace_file.h"

@@ -49,25 +49,38 @@ bool is_named(int descriptor, const std::string& path) {
 
 }  // namespace
 
-Lock::Lock(const std::string& folder) : path_(Layout(folder).lock()) {
+std::optional<Lock> Lock::try_file(const std::string& path, std::string& holder) {
+  Lock lock;
+  lock.path_ = path;
+  int& descriptor = lock.descriptor_;
+  const auto let_go = [&] { ::close(std::exchange(descriptor, -1)); };  // without removing what another one holds
   const auto fail = [&](const char* doing) {
     const int error = errno;
-    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-    throw Error(path_ + ": cannot " + doing + ": " + std::generic_category().message(error));
+    if (descriptor >= 0) let_go();
+    throw Error(path + ": cannot " + doing + ": " + std::generic_category().message(error));
   };
-  while (descriptor_ < 0) {
-    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (descriptor_ < 0) fail("open");
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+  while (descriptor < 0) {
+    descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (descriptor < 0) fail("open");
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) fail("lock");
-      const std::string holder = holder_in(descriptor_);
-      ::close(std::exchange(descriptor_, -1));
-      throw Error("folder '" + folder + "' is in use by " + holder + ": expected one that nobody else writes to");
+      holder = holder_in(descriptor);
+      let_go();
+      return std::nullopt;
     }
-    if (!is_named(descriptor_, path_)) ::close(std::exchange(descriptor_, -1));
+    if (!is_named(descriptor, path)) let_go();
   }
   const std::string text = this_process();  // for whoever comes next; the lock does not depend on it
-  if (::ftruncate(descriptor_, 0) == 0) static_cast<void>(::pwrite(descriptor_, text.data(), text.size(), 0) > 0);
+  if (::ftruncate(descriptor, 0) == 0) static_cast<void>(::pwrite(descriptor, text.data(), text.size(), 0) > 0);
+  return lock;
+}
+
+Lock::Lock(const std::string& folder) {
+  std::string holder;
+  std::optional<Lock> taken = try_file(Layout(folder).lock(), holder);
+  if (!taken)
+    throw Error("folder '" + folder + "' is in use by " + holder + ": expected one that nobody else writes to");
+  *this = std::move(*taken);
 }
 
 Lock::Lock(Lock&& other) noexcept : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}

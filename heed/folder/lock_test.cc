@@ -34,6 +34,22 @@ TEST(Lock, KeepsASecondOneOutAndSaysWhoHoldsIt) {
   EXPECT_NE(error_of([&] { Lock fourth(folder.path()); }), "no error") << "it is held by what it was moved to";
 }
 
+TEST(Lock, OfAFileKeepsASecondOneOutOfThatFileAlone) {
+  const TemporaryFolder folder;
+  std::string holder = "nobody";
+  std::optional<Lock> first = Lock::try_file(folder.file("one"), holder);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(holder, "nobody");
+  EXPECT_FALSE(Lock::try_file(folder.file("one"), holder));
+  EXPECT_TRUE(holder.starts_with("process " + std::to_string(::getpid()) + " on ")) << holder;
+  EXPECT_TRUE(Lock::try_file(folder.file("two"), holder));
+  first.reset();
+  EXPECT_TRUE(Lock::try_file(folder.file("one"), holder));
+  EXPECT_EQ(folder.count(), 0U);
+  EXPECT_EQ(error_of([&] { Lock::try_file(folder.file("no/one"), holder); }),
+            folder.file("no/one") + ": cannot open: No such file or directory");
+}
+
 TEST(Lock, LeavesNothingBehind) {
   const TemporaryFolder folder;
   { Lock lock(folder.path()); }

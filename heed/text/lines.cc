@@ -52,7 +52,9 @@ bool LineReader::take_line(std::string& line, bool wait) {
     buffer_.erase(0, std::exchange(begin_, 0));
     const size_t before = buffer_.size();
     if (!input_->read(buffer_, wait)) {
-      if (!input_->at_end() || buffer_.empty()) return false;
+      if (!input_->at_end()) return false;
+      if (first_ && buffer_ == kByteOrderMark) buffer_.clear();  // no line, as in an empty file
+      if (buffer_.empty()) return false;
       break;  // a last line without its end
     }
     end = buffer_.find('\n', before);

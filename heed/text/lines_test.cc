@@ -65,6 +65,7 @@ std::string long_text() {
 TEST(OpenLines, GivesLinesWithoutTheirEnds) {
   EXPECT_EQ(LinesOf("one\ntwo\r\n\nlast").read(), (Strings{"one", "two", "", "last"}));
   EXPECT_EQ(LinesOf("\uFEFFone\n").read(), (Strings{"one"}));
+  EXPECT_EQ(LinesOf("\uFEFF").read(), Strings{});
   EXPECT_EQ(LinesOf("").read(), Strings{});
   EXPECT_EQ(LinesOf("\n").read(), Strings{""});
 }
