@@ -207,6 +207,6 @@ export function withoutColumns(rows: Float64Array, S: number, drop: boolean[]): 
 }
 
 export function number(value: number, digits = 3): string {
-  if (value !== 0 && Math.abs(value) < 10 ** -digits / 2) return value.toExponential(1);
-  return value.toFixed(digits).replace(/^-(0\.0*)$/, '$1');
+  if (value !== 0 && Math.abs(value) < 10 ** -digits / 2) return value.toExponential(1).replace(/^-/, '−');
+  return value.toFixed(digits).replace(/^-(0\.0*)$/, '$1').replace('-', '−');
 }

@@ -32,7 +32,7 @@ export function OutputView(view: View) {
   return (
     <div class="with-note">
       <div>
-        {!tags && <p class="lead"><bdi>{result.text || '(nothing)'}</bdi></p>}
+        {!tags && trace.raw.model.task !== 'translate' && <p class="lead"><bdi>{result.text || '(nothing)'}</bdi></p>}
         <ol class="choices">
           {result.steps.map((step) => {
             const word = tags ? trace.sequence(result.seq).tokens[step.row]?.text.trim() : undefined;

@@ -6,7 +6,7 @@ import type {View} from '../context';
 import {exportsNow, paint, svgOf, useThemeCount, useWidth, type Drawing} from '../figure';
 import {kLeftOut, kMasked, kNotCaptured, scaleOf} from '../numbers';
 import {row, strongest} from '../panel';
-import {caption, Empty, Legend, Note, Removed, said, Word} from '../parts';
+import {BadRow, caption, Empty, Legend, Note, Removed, said, Word} from '../parts';
 import {themeOf} from '../surface';
 import {stepsByRow, writes} from '../words';
 import {panelCsv} from './map';
@@ -88,6 +88,7 @@ export function TextView(view: View) {
         </div>
         <p class="readout"><output>{said(panel, query, hover ? best[0] ?? choices.key : choices.key)}</output></p>
         <Removed panel={panel} query={query} />
+        <BadRow panel={panel} query={query} />
       </div>
       <Note title="What does a word look at?">
         <p>{cross
