@@ -88,6 +88,13 @@ export function App({first}: { first: Trace[] }) {
     addEventListener('hashchange', changed);
     return () => removeEventListener('hashchange', changed);
   }, [traces]);
+  const seen = useRef(choices.view);
+  useEffect(() => {  // another view begins at its top, with its tab in sight
+    if (seen.current === choices.view) return;
+    seen.current = choices.view;
+    scrollTo(0, 0);
+    document.querySelector('.tabs .now')?.scrollIntoView({inline: 'center', block: 'nearest'});
+  }, [choices.view]);
   useEffect(() => { if (panel) setSpoken(`${panel.layer.path} ${headName(panel.layer, head)}. ${said(panel, choices.query, choices.key)}`); }, [panel, choices.query, choices.key]);
 
   const open = async (files: FileList | null | undefined) => {
@@ -110,7 +117,7 @@ export function App({first}: { first: Trace[] }) {
     return () => { removeEventListener('dragover', over); removeEventListener('drop', drop); };
   });
 
-  const Body = kBodies[choices.view];
+  const Body = kBodies[choices.view], {dropped} = trace.raw.capture;
   return (
     <>
       <header class="top">
@@ -136,7 +143,8 @@ export function App({first}: { first: Trace[] }) {
       <footer>
         {(choices.view !== 'effect' || !trace.raw.effects?.length) && <p><b>A weight is not an explanation.</b> It says where a head looked, not that the output depends on it: other heads, other layers and the word itself carry the same news, and changing a weight may change nothing.
           {trace.raw.effects?.length ? <> What was measured, the output without a word or a head, is in <button type="button" class="link" onClick={() => set({view: 'effect'})}>Effect</button>.</> : <> What happens to the output without it was not measured in this trace.</>}</p>}
-        <p class="soft">{trace.raw.tool} · {trace.raw.model.kind}, {trace.raw.model.task} · width {trace.raw.model.width}{trace.raw.capture.dropped.length > 0 && <> · not captured: {trace.raw.capture.dropped.join('; ')}</>}</p>
+        <p class="soft">{trace.raw.tool} · {trace.raw.model.kind}, {trace.raw.model.task} · width {trace.raw.model.width}{dropped.length === 1 && <> · not captured: {dropped[0]}</>}</p>
+        {dropped.length > 1 && <details class="soft"><summary>not captured: {dropped.length} things</summary>{dropped.join('; ')}</details>}
       </footer>
       <div class="visually-hidden" aria-live="polite" id="live">{spoken}</div>
       <dialog ref={help} aria-label="Keys"><Help /><form method="dialog"><button>Close</button></form></dialog>

@@ -23,7 +23,7 @@ function following(view: View): Step | undefined {
     case 'walk': return choices.step < 6 ? {change: {step: choices.step + 1}, text: <>step {choices.step + 1}, {kSteps[choices.step]}</>} : {change: {view: 'map'}, text: <>What did the other words look at?</>};
     case 'map': return {change: {view: 'heads'}, text: <>What do all the other heads look at?</>};
     case 'heads': return {change: {view: 'output'}, text: <>What did it say with all that?</>};
-    case 'output': return trace.raw.effects?.length ? {change: {view: 'effect'}, text: <>Why did it say that?</>} : undefined;
+    case 'output': return trace.raw.effects?.length ? {change: {view: 'effect', head: -1}, text: <>Why did it say that?</>} : undefined;
     case 'effect': return traces.length > 1 ? {change: {view: 'compare', ...whereDifferent(view)}, text: <>What if the text is another one?</>} : undefined;
     default: return undefined;
   }
@@ -37,7 +37,7 @@ function towardsWalk({choices, trace}: View, panel: Panel): Step | undefined {
   const [, T, S] = all.shape, t = from.index[0], s = to.index[0];  // the walk is over tokens: of words, over their first ones
   const weights = panel.layer.heads.map((_, h) => all.data[(h * T + t) * S + s]);
   const head = panel.head < 0 ? weights.indexOf(Math.max(...weights)) : panel.head;
-  return {change: {view: 'walk', step: 1, head, pinned: true}, text: <>How did head {panel.layer.heads[head]} come to give {number(weights[head], 2)} of <Word>{from.label}</Word> to <Word>{to.label}</Word>?</>};
+  return {change: {view: 'walk', step: 1, head, pinned: true}, text: <>How did <Word>{from.label}</Word> come to give {number(weights[head], 2)} to <Word>{to.label}</Word>{panel.head < 0 && <> in head {panel.layer.heads[head]}</>}?</>};
 }
 
 export const whereDifferent = ({traces, choices}: View) => (traces.length > 1 ? mostDifferent(traces[choices.trace], traces[choices.trace === 0 ? 1 : 0], choices.merge) : undefined);
@@ -45,6 +45,5 @@ export const whereDifferent = ({traces, choices}: View) => (traces.length > 1 ? 
 export function Next(view: View) {
   const next = following(view);
   if (!next) return null;
-  const go = () => { view.set(next.change); if (next.change.view) scrollTo(0, 0); };
-  return <p class="next"><button type="button" onClick={go}><span class="soft">Next </span>{next.text} <span aria-hidden="true">→</span></button></p>;
+  return <p class="next"><button type="button" onClick={() => view.set(next.change)}><span class="soft">Next </span>{next.text} <span aria-hidden="true">→</span></button></p>;
 }

@@ -51,8 +51,8 @@ export function Strip({label, values, max}: { label: string; values: ArrayLike<n
   const n = values.length;
   let low = Infinity, high = -Infinity, square = 0;
   for (let i = 0; i < n; ++i) { low = Math.min(low, values[i]); high = Math.max(high, values[i]); square += values[i] * values[i]; }
-  const make = (width: number): Drawing => ({width, height: 20, draw: (to) => {
-    const w = Math.min(16, width / n);
+  const make = (room: number): Drawing => ({width: Math.min(room, n * 16), height: 20, draw: (to) => {
+    const w = Math.min(16, room / n);
     for (let i = 0; i < n; ++i) to.rect(i * w, 1, w - (w > 5 ? 1 : 0), 18, signed(max > 0 ? values[i] / max : 0));
   }});
   return (

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import {readdirSync, readFileSync} from 'node:fs';
 import {join} from 'node:path';
 import test from 'node:test';
-import {headStats, kLeftOut, kMasked, kNotCaptured, keysOf, number, queriesOf, rankOf, rowsOf, scaleOf, seenBy, sees, walk, withoutColumns} from '../src/numbers';
+import {headStats, kLeftOut, kMasked, kNotCaptured, keysOf, number, queriesOf, rankOf, rowsOf, scaleOf, seenBy, sees, seesAny, walk, withoutColumns} from '../src/numbers';
 import {fromLink, kDefaults, panelOf, row, rowError, strongest, toLink} from '../src/panel';
 import {agreement, effectRows, layersOf, methodsOf, mostMeasured, wayOf} from '../src/effect';
 import {kHidden, kOutside, kTile, makeTile, weightAt} from '../src/tile';
@@ -143,6 +143,17 @@ test('masked, not captured and left out are not zero', () => {
   assert.equal(row(out, 3)[0], kLeftOut);
   near(row(out, 3).filter((x) => x > 0).reduce((a, b) => a + b, 0), 1, 1e-5, 'rescaled');
   near(out.removed[3], row(panel, 3)[0], 1e-12, 'removed');
+});
+
+test('a block is masked where each of its cells is', () => {
+  const span = {seq: 's', begin: 0, end: 9};
+  for (const mask of [{type: 'none', offset: 0, keys: 5}, {type: 'causal', offset: 0}, {type: 'causal', offset: 2}, {type: 'window', offset: 0, left: 2, right: 1}, {type: 'window', offset: 1, left: 3}])
+    for (let t0 = 0; t0 < 9; ++t0) for (let t1 = t0 + 1; t1 <= 9; ++t1) for (let s0 = 0; s0 < 9; ++s0) for (let s1 = s0 + 1; s1 <= 9; ++s1) {
+      const layer = {q: span, k: span, mask};
+      let any = false;
+      for (let t = t0; t < t1; ++t) for (let s = s0; s < s1; ++s) any ||= sees(layer, t, s);
+      assert.equal(seesAny(layer, t0, t1, s0, s1), any, `${JSON.stringify(mask)} ${t0} ${t1} ${s0} ${s1}`);
+    }
 });
 
 test('leaving columns out says what was removed', () => {

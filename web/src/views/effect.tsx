@@ -129,7 +129,7 @@ function WayOf({view, effect, layer, way}: { view: View; effect: Effect; layer: 
     <p class="way">When it chose <Word>{chosen}</Word>, it looked at {L} ({looked.weight.toFixed(2)} in {layer.path}){matters.weight >= 0 && <>, {matters.weight < 0.05 ? 'not' : 'less'} at {M} ({matters.weight.toFixed(2)})</>}.{' '}
       {by ? <>But {L} was more than itself by then: before, it had looked at {M} ({by.weight.toFixed(2)} in <button type="button" class="link" onClick={show}>{by.layer.path}, head {by.layer.heads[by.head]}</button>).{' '}
         {by.off !== undefined ? <>With that head switched off, {effect.against === undefined
-          ? <>it gives <Word>{chosen}</Word> <b>{percent(effect.value + by.off)}</b></> : <b><Against name={effect.name} value={effect.value + by.off} /></b>}.</>
+          ? <>it gives <Word>{chosen}</Word> <b>{percent(effect.value + by.off)}</b> (with it, {percent(effect.value)})</> : <><b><Against name={effect.name} value={effect.value + by.off} /></b> (with it, {timesOf(effect.value)})</>}.</>
           : <>What happens with that head switched off was not measured.</>}</>
         : <>No head in which {L} looked most at {M} was recorded: its way is not to be seen in single weights.</>}</p>
   );
@@ -141,12 +141,18 @@ function placeIn({trace, choices}: View, by: NonNullable<Way['by']>, way: Way): 
   return {query: Math.max(0, panel.queries.findIndex((one) => one.index.includes(way.looked.unit.index[0]))), key: Math.max(0, panel.keys.findIndex((one) => one.index.includes(way.matters.unit.index[0])))};
 }
 
+// How many times as likely, of the difference of log-probabilities.
+function timesOf(value: number): string {
+  const times = Math.exp(Math.abs(value));
+  return times >= 100 ? Number(times.toPrecision(2)).toLocaleString('en') : number(times, times >= 10 ? 0 : 1);
+}
+
 // 'a is 7 times as likely as b', from log p(a) - log p(b).
 function Against({name, value}: { name: string; value: number }) {
-  const [, a, b] = /^log p\((.*)\) - log p\((.*)\)$/.exec(name) ?? [], times = Math.exp(Math.abs(value));
+  const [, a, b] = /^log p\((.*)\) - log p\((.*)\)$/.exec(name) ?? [];
   if (a === undefined) return <>{name} is {number(value, 2)}</>;
   const [more, less] = value >= 0 ? [a, b] : [b, a];
-  return <><Word>{more}</Word> is {times >= 100 ? Number(times.toPrecision(2)).toLocaleString('en') : number(times, times >= 10 ? 0 : 1)} times as likely as <Word>{less}</Word></>;
+  return <><Word>{more}</Word> is {timesOf(value)} times as likely as <Word>{less}</Word></>;
 }
 
 function Heads({effect, ...view}: View & { effect: Effect }) {

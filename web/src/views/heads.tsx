@@ -4,7 +4,7 @@ import {useMemo} from 'preact/hooks';
 import {cividis} from '../colour';
 import type {View} from '../context';
 import {csvLine, Figure, type Drawing} from '../figure';
-import {headStats, keysOf, kMasked, kNotCaptured, maskRows, number, queriesOf, rowsOf, scaleOf, type HeadStats} from '../numbers';
+import {headStats, keysOf, kMasked, kNotCaptured, maskPooled, maskRows, number, queriesOf, rowsOf, scaleOf, type HeadStats} from '../numbers';
 import {Empty, Legend, Note} from '../parts';
 import type {Attention, Trace} from '../trace';
 
@@ -112,7 +112,8 @@ function drawThumb({layer, head}: Thumb, put: Cell, blank: (kind: 'masked' | 'mi
     const map = view.trace.tensor(layer.pooled?.maps.find((one) => one.head === layer.heads[head])?.max);
     if (!map) return blank('missing');
     [T, S] = map.shape;
-    at = (i, j) => map.data[i * S + j];
+    const seen = maskPooled(layer, map.data, T, S), K = S;
+    at = (i, j) => seen[i * K + j];
   }
   blank('masked');
   const rows = Math.min(T, kMostCells), columns = Math.min(S, kMostCells);

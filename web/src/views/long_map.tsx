@@ -5,7 +5,7 @@
 import {useEffect, useLayoutEffect, useMemo, useRef, useState} from 'preact/hooks';
 import type {View} from '../context';
 import {csvLine, exportsNow, useThemeCount, useWidth} from '../figure';
-import {kLeftOut, kNotCaptured, number, type ScaleName} from '../numbers';
+import {kLeftOut, kNotCaptured, maskPooled, number, type ScaleName} from '../numbers';
 import {caption, Empty, Legend, Note, Word} from '../parts';
 import {CanvasSurface, themeOf} from '../surface';
 import {kCoarsest, kHidden, kTile, weightAt} from '../tile';
@@ -36,7 +36,7 @@ export function LongMap(view: View) {
   useEffect(() => () => tiles?.close(), [tiles]);
   const map = pooled?.maps.find((one) => one.head === layer.heads[head]), values = trace.tensor(choices.pool === 'max' ? map?.max : map?.mean);
   const ground = themeOf(document.documentElement).ground;
-  const far = useMemo(() => (cells ? painted(cells, T, S, choices.scale, ground) : values && painted(values.data, values.shape[0], values.shape[1], choices.scale, ground)), [cells, values, choices.scale, ground]);
+  const far = useMemo(() => (cells ? painted(cells, T, S, choices.scale, ground) : values && painted(maskPooled(layer, values.data, values.shape[0], values.shape[1]), values.shape[0], values.shape[1], choices.scale, ground)), [cells, values, choices.scale, ground]);
   const farOf: [number, number] = cells ? [T, S] : [pooled?.queries ?? T, pooled?.keys ?? S];
   const query = cells ? choices.query : panel!.queries[choices.query]?.index[0] ?? 0, key = cells ? choices.key : panel!.keys[choices.key]?.index[0] ?? 0;
   const labels = {query: (t: number) => (cells ? panel!.queries[t]?.label ?? '' : tokenLabel(trace.sequence(layer.q.seq), layer.q.begin + t)), key: (s: number) => (cells ? panel!.keys[s]?.label ?? '' : tokenLabel(trace.sequence(layer.k.seq), layer.k.begin + s))};
@@ -158,7 +158,7 @@ export function LongMap(view: View) {
         <Note title="A long text">
           <p><b>Drag</b> to move, <b>wheel</b> or pinch to zoom, click a cell to hold it. The small map shows where you are.</p>
           {pooled && values && !cells && <p>From afar a cell is a block of {number(pooled.queries / values.shape[0], 0)} × {number(pooled.keys / values.shape[1], 0)} tokens. The <b>maximum</b> shows single strong links; a <b>mean</b> wipes them out, and shows where much of the weight goes.</p>}
-          {cells ? <p>Rows look, columns are looked at; bright is much, and what is hatched may not be seen. A row shares out exactly 1.</p> : kept ? <p>Of this head queries and keys were kept: near by, weights are <b>computed again</b> from them on this page, to within {number(kept.error, 5)} of the exact ones.</p>
+          {cells ? <p>Rows look, columns are looked at; bright is much, and what is hatched may not be seen. A row shares out exactly 1.</p> : kept ? <p>Of this head queries and keys were kept: near by, weights are <b>computed again</b> from them on this page, to within {Number(kept.error.toPrecision(2))} of the exact ones.</p>
             : <p>Whole rows of this head were <b>not captured</b>; blocks are all that is known. {layer.tiles?.length ? <>Heads that can be zoomed: {layer.tiles.map((one) => one.head).join(', ')}.</> : <code>--trace-head {layer.path}.{layer.heads[head]}</code>}</p>}
           {values && !cells && <p>The largest block has <b>{number(Array.from(values.data).reduce((a, b) => Math.max(a, b), 0))}</b>: where all is dark, other <i>Colours</i> show more.</p>}
           <p>Now: <Word>{labels.query(query)}</Word>.</p>
@@ -189,14 +189,17 @@ function paintWindow(canvas: HTMLCanvasElement, scene: Scene): void {
   c.save();
   c.beginPath(); c.rect(kLabel, kLabel, inner, inner); c.clip();
   const x = (s: number) => kLabel + (s - w.s) * size, y = (t: number) => kLabel + (t - w.t) * size;
-  new CanvasSurface(c, theme).hatch(Math.max(kLabel, x(0)), Math.max(kLabel, y(0)), Math.min(inner, S * size), Math.min(inner, T * size), 'masked');
+  const hatch = new CanvasSurface(c, theme);
+  hatch.hatch(Math.max(kLabel, x(0)), Math.max(kLabel, y(0)), Math.min(inner, S * size), Math.min(inner, T * size), 'masked');
   if (far) c.drawImage(far, x(0), y(0), scene.pooledOf[1] * size, scene.pooledOf[0] * size);
   const level = levelOf(size), block = kTile * 2 ** level;
   if (tiles && level <= kCoarsest)
     for (let row = Math.floor(w.t / block); row * block < Math.min(T, w.t + inner / size); ++row)
       for (let column = Math.floor(w.s / block); column * block < Math.min(S, w.s + inner / size); ++column) {
         const picture = tiles.picture(level, row, column, scene.scale, scene.ground);
-        if (picture) c.drawImage(picture, x(column * block), y(row * block), block * size, block * size);
+        if (!picture) continue;
+        hatch.hatch(x(column * block), y(row * block), Math.min(block, S - column * block) * size, Math.min(block, T - row * block) * size, 'masked');  // over the map from afar
+        c.drawImage(picture, x(column * block), y(row * block), block * size, block * size);
       }
   c.strokeStyle = theme.accent;
   c.lineWidth = 1.5;
