@@ -288,7 +288,7 @@ test('axe finds nothing serious in any view, light or dark', async () => {
     }
 });
 
-tests.push(...rulesTests(session, trace, one, two), ...longTests(session), ...reportTests(session, join(model, 'curve.html')));
+tests.push(...rulesTests(session, trace, one, two), ...longTests(session), ...reportTests(session, heed, join(model, 'curve.html')));
 const failed = await run(tests, problems);
 await browser.close();
 process.exit(failed ? 1 : 0);

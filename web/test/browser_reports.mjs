@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports (plot.html) in a browser: curve.html and what experiments write.
 import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
 import {readFileSync, writeFileSync} from 'node:fs';
 import {join, resolve} from 'node:path';
 import {close, here, kLooks, link, sideways, withData} from './harness.mjs';
@@ -24,7 +25,7 @@ export function writeReport(out) {
   return file;
 }
 
-export function reportTests({open, shoot, shootAll, out}, curve) {
+export function reportTests({open, shoot, shootAll, out}, heed, curve) {
   const tests = [], reportFile = resolve(out, 'report.html');
   const test = (name, body) => tests.push([name, body]);
 
@@ -78,6 +79,16 @@ export function reportTests({open, shoot, shootAll, out}, curve) {
     assert.ok((await sideways(page)) <= 0);
     await close(page);
     await shootAll('curve', curve, []);
+  });
+
+  test('an experiment ends in such a report', async () => {
+    const folder = resolve(out, 'lab');
+    execFileSync(heed, ['lab', 'scale', '--quick', '--out', folder]);
+    const page = await open(link(join(folder, 'index.html')));
+    assert.equal(await page.locator('.verdict.confirmed, .verdict.refuted').count(), 3);
+    assert.match(await page.textContent('footer'), /heed lab scale --quick/);
+    await close(page);
+    await shootAll('lab', join(folder, 'index.html'), []);
   });
 
   return tests;

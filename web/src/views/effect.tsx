@@ -30,7 +30,7 @@ export function drawEffects(rows: EffectRow[], columns: Column[], width: number,
   const longest = Math.max(4, ...rows.map((row) => Math.min(16, row.unit.label.length)));
   const left = Math.min(longest * 8 + 16, width * 0.22), gap = width < 500 ? 6 : 22, w = (width - left - gap * columns.length) / columns.length;
   const digits = w > 110 ? 50 : 44;
-  const letters = Math.floor((left - 8) / 8);
+  const letters = Math.floor((left - 8) / 8.8);
   const draw = (to: Surface, theme: Theme) => {
     if (chosen >= 0) to.rect(0, kTop + chosen * kRow, width, kRow, theme.line);
     rows.forEach((row, i) => {
