@@ -52,10 +52,11 @@ const clamp = (x: number, n: number) => Math.max(0, Math.min(n - 1, x));
 export function App({first}: { first: Trace[] }) {
   const [traces, setTraces] = useState(first);
   const [raw, setRaw] = useState<Choices>(() => begin(first, fromLink(location.hash)));
+  const started = useRef(raw);
   const [hover, setHover] = useState<View['hover']>(undefined);
   const [spoken, setSpoken] = useState('');
   const [problem, setProblem] = useState('');
-  const help = useRef<HTMLDialogElement>(null);
+  const help = useRef<HTMLDialogElement>(null), question = useRef<HTMLHeadingElement>(null);
   const own = useRef('');
 
   const trace = traces[clamp(raw.trace, traces.length)];
@@ -77,6 +78,8 @@ export function App({first}: { first: Trace[] }) {
     }
     setRaw({...choices, ...change});
   };
+  // A comparison begins where texts differ most, unless one came with a choice of one's own.
+  const untouched = !raw.pinned && raw.layer === started.current.layer && raw.head === started.current.head;
   const view: View = {traces, trace, layers, layer, panel, choices, set, hover, setHover};
 
   useEffect(() => {
@@ -94,6 +97,7 @@ export function App({first}: { first: Trace[] }) {
     seen.current = choices.view;
     scrollTo(0, 0);
     document.querySelector('.tabs .now')?.scrollIntoView({inline: 'center', block: 'nearest'});
+    if (document.activeElement === document.body) question.current?.focus({preventScroll: true});  // the button that led here is gone
   }, [choices.view]);
   useEffect(() => { if (panel) setSpoken(`${panel.layer.path} ${headName(panel.layer, head)}. ${said(panel, choices.query, choices.key)}`); }, [panel, choices.query, choices.key]);
 
@@ -132,9 +136,9 @@ export function App({first}: { first: Trace[] }) {
       {problem && <p class="bad check" role="alert">{problem}</p>}
       <Sentence {...view} />
       <nav aria-label="Views"><div class="tabs">
-        {kViews.map((name) => <button type="button" class={name === choices.view ? 'now' : ''} aria-current={name === choices.view ? 'page' : undefined} onClick={() => set({view: name, ...(name === 'compare' && !choices.pinned ? whereDifferent(view) : {})})}>{nameOf(name, trace.raw.model.task)}</button>)}
+        {kViews.map((name) => <button type="button" class={name === choices.view ? 'now' : ''} aria-current={name === choices.view ? 'page' : undefined} onClick={() => set({view: name, ...(name === 'compare' && untouched ? whereDifferent(view) : {})})}>{nameOf(name, trace.raw.model.task)}</button>)}
       </div></nav>
-      <h2 class="question">{kQuestions[choices.view]}</h2>
+      <h2 class="question" ref={question} tabIndex={-1}>{kQuestions[choices.view]}</h2>
       <Controls {...view} />
       <main key={choices.view} data-view={choices.view}>
         <Guard key={`${choices.view} ${choices.layer} ${choices.trace}`}>{damage ? <Empty>This layer cannot be shown: {damage}</Empty> : <Body {...view} />}</Guard>

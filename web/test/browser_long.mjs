@@ -36,6 +36,14 @@ export function longTests({open, pageOf, shoot}) {
     await page.waitForSelector('canvas.long');
     const paint = await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now())))));
     console.log(`        painted after ${Math.round(paint)} ms of the page, ${Date.now() - begin} ms with the browser's own`);
+    // What the mask hides is no zero: hatched from afar, too. The last columns of the first rows are hidden.
+    const zeros = await page.locator('canvas.long').evaluate((canvas) => {
+      const {data} = canvas.getContext('2d').getImageData(canvas.width - 300, 120, 200, 100);
+      let n = 0;
+      for (let i = 0; i < data.length; i += 4) n += data[i] < 10 && data[i + 1] < 60 && data[i + 2] > 60 && data[i + 2] < 110;
+      return n;
+    });
+    assert.equal(zeros, 0, 'pixels of the colour of 0 where nothing may be seen');
     await page.fill('input[type=search]', 'needle');
     await page.press('input[type=search]', 'Enter');
     await until(page, () => location.hash.includes('query=12345'));

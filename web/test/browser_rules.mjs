@@ -53,6 +53,24 @@ export function rulesTests({open, pageOf, browser}, trace, one, two) {
     }
   });
 
+  test('following Next leads from a word to why it was said, and to another text', async () => {
+    for (const width of [1280, 390]) {
+      const page = await open(link(two), {width}), seen = [];
+      for (let i = 0; i < 20; ++i) {
+        const view = await page.getAttribute('main', 'data-view');
+        if (seen[seen.length - 1] !== view) assert.equal(await page.evaluate(() => scrollY), 0, `${view} begins at its top`);
+        if (view === 'effect') assert.match(await page.textContent('.way'), /^When it chose .+, it looked at /);
+        seen.push(view);
+        if (!(await page.locator('.next button').count())) break;
+        if (i % 2) await page.locator('.next button').focus().then(() => page.keyboard.press('Enter'));
+        else await page.click('.next button');
+        await page.waitForTimeout(60);
+      }
+      assert.deepEqual(seen, ['text', ...Array(6).fill('walk'), 'map', 'heads', 'output', 'effect', 'compare']);
+      await close(page);
+    }
+  });
+
   test('a row that does not sum to 1 is flagged', async () => {
     const bad = structuredClone(trace), layer = bad.attn.find((x) => x.id === 'encoder.0.self');
     put(bad, layer.weights, 0, floats(bad, layer.weights).at(0) + 0.25);
