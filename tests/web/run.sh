@@ -44,7 +44,7 @@ case $1 in
     "$2" "$temporary/traces"
     "$3" corpus --pairs 3000 --seed 1 --split "$temporary/corpus" >/dev/null
     "$3" train --data "$temporary/corpus/train.tsv" --dev "$temporary/corpus/dev.tsv" --out "$temporary/model" \
-      --preset transformer-tiny --tokenizer words --steps 40 --batch-tokens 1024 --rate 0.003 --warmup 10 --dropout 0 \
+      --preset transformer-tiny --tokenizer words --steps 120 --batch-tokens 1024 --rate 0.004 --warmup 20 --dropout 0 \
       >"$temporary/train.log" 2>&1 || { cat "$temporary/train.log"; exit 1; }
     node test/browser.mjs "$chromium" "$3" "$temporary/model" "$temporary/traces" "$4"
     ;;

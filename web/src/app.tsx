@@ -5,6 +5,7 @@ import {useEffect, useMemo, useRef, useState} from 'preact/hooks';
 import type {View} from './context';
 import {download, exportsNow} from './figure';
 import {fromLink, headName, kDefaults, kViews, panelOf, row, strongest, toLink, type Choices, type Panel, type ViewName} from './panel';
+import {kQuestions, Next, whereDifferent} from './guide';
 import {Empty, said} from './parts';
 import {kScales, type ScaleName} from './numbers';
 import {turnTheme} from './theme';
@@ -51,10 +52,11 @@ const clamp = (x: number, n: number) => Math.max(0, Math.min(n - 1, x));
 export function App({first}: { first: Trace[] }) {
   const [traces, setTraces] = useState(first);
   const [raw, setRaw] = useState<Choices>(() => begin(first, fromLink(location.hash)));
+  const started = useRef(raw);
   const [hover, setHover] = useState<View['hover']>(undefined);
   const [spoken, setSpoken] = useState('');
   const [problem, setProblem] = useState('');
-  const help = useRef<HTMLDialogElement>(null);
+  const help = useRef<HTMLDialogElement>(null), question = useRef<HTMLHeadingElement>(null);
   const own = useRef('');
 
   const trace = traces[clamp(raw.trace, traces.length)];
@@ -76,6 +78,8 @@ export function App({first}: { first: Trace[] }) {
     }
     setRaw({...choices, ...change});
   };
+  // A comparison begins where texts differ most, unless one came with a choice of one's own.
+  const untouched = !raw.pinned && raw.layer === started.current.layer && raw.head === started.current.head;
   const view: View = {traces, trace, layers, layer, panel, choices, set, hover, setHover};
 
   useEffect(() => {
@@ -87,6 +91,14 @@ export function App({first}: { first: Trace[] }) {
     addEventListener('hashchange', changed);
     return () => removeEventListener('hashchange', changed);
   }, [traces]);
+  const seen = useRef(choices.view);
+  useEffect(() => {  // another view begins at its top, with its tab in sight
+    if (seen.current === choices.view) return;
+    seen.current = choices.view;
+    scrollTo(0, 0);
+    document.querySelector('.tabs .now')?.scrollIntoView({inline: 'center', block: 'nearest'});
+    if (document.activeElement === document.body) question.current?.focus({preventScroll: true});  // the button that led here is gone
+  }, [choices.view]);
   useEffect(() => { if (panel) setSpoken(`${panel.layer.path} ${headName(panel.layer, head)}. ${said(panel, choices.query, choices.key)}`); }, [panel, choices.query, choices.key]);
 
   const open = async (files: FileList | null | undefined) => {
@@ -109,7 +121,7 @@ export function App({first}: { first: Trace[] }) {
     return () => { removeEventListener('dragover', over); removeEventListener('drop', drop); };
   });
 
-  const Body = kBodies[choices.view];
+  const Body = kBodies[choices.view], {dropped} = trace.raw.capture;
   return (
     <>
       <header class="top">
@@ -124,16 +136,19 @@ export function App({first}: { first: Trace[] }) {
       {problem && <p class="bad check" role="alert">{problem}</p>}
       <Sentence {...view} />
       <nav aria-label="Views"><div class="tabs">
-        {kViews.map((name) => <button type="button" class={name === choices.view ? 'now' : ''} aria-current={name === choices.view ? 'page' : undefined} onClick={() => set({view: name})}>{nameOf(name, trace.raw.model.task)}</button>)}
+        {kViews.map((name) => <button type="button" class={name === choices.view ? 'now' : ''} aria-current={name === choices.view ? 'page' : undefined} onClick={() => set({view: name, ...(name === 'compare' && untouched ? whereDifferent(view) : {})})}>{nameOf(name, trace.raw.model.task)}</button>)}
       </div></nav>
+      <h2 class="question" ref={question} tabIndex={-1}>{kQuestions[choices.view]}</h2>
       <Controls {...view} />
       <main key={choices.view} data-view={choices.view}>
         <Guard key={`${choices.view} ${choices.layer} ${choices.trace}`}>{damage ? <Empty>This layer cannot be shown: {damage}</Empty> : <Body {...view} />}</Guard>
+        {!damage && (choices.view !== 'walk' || choices.step >= 6) && <Next {...view} />}
       </main>
       <footer>
-        <p><b>A weight is not an explanation.</b> It says where a head looked, not that the output depends on it: other heads, other layers and the word itself carry the same news, and changing a weight may change nothing.
-          {trace.raw.effects?.length ? <> What was measured, the output without a word or a head, is in <button type="button" class="link" onClick={() => set({view: 'effect'})}>Effect</button>.</> : <> What happens to the output without it was not measured in this trace.</>}</p>
-        <p class="soft">{trace.raw.tool} · {trace.raw.model.kind}, {trace.raw.model.task} · width {trace.raw.model.width}{trace.raw.capture.dropped.length > 0 && <> · not captured: {trace.raw.capture.dropped.join('; ')}</>}</p>
+        {(choices.view !== 'effect' || !trace.raw.effects?.length) && <p><b>A weight is not an explanation.</b> It says where a head looked, not that the output depends on it: other heads, other layers and the word itself carry the same news, and changing a weight may change nothing.
+          {trace.raw.effects?.length ? <> What was measured, the output without a word or a head, is in <button type="button" class="link" onClick={() => set({view: 'effect'})}>Effect</button>.</> : <> What happens to the output without it was not measured in this trace.</>}</p>}
+        <p class="soft">{trace.raw.tool} · {trace.raw.model.kind}, {trace.raw.model.task} · width {trace.raw.model.width}{dropped.length === 1 && <> · not captured: {dropped[0]}</>}</p>
+        {dropped.length > 1 && <details class="soft"><summary>not captured: {dropped.length} things</summary>{dropped.join('; ')}</details>}
       </footer>
       <div class="visually-hidden" aria-live="polite" id="live">{spoken}</div>
       <dialog ref={help} aria-label="Keys"><Help /><form method="dialog"><button>Close</button></form></dialog>
@@ -190,14 +205,24 @@ function Controls({choices, set, layers: all, layer, panel, trace}: View) {
         {layer.weights && layer.heads.length > 1 && choices.view !== 'walk' && <option value={-1}>mean of {layer.heads.length}</option>}
         {choices.view === 'walk' && choices.head < 0 && <option value={-1}>{layer.heads[0]}</option>}
         {layer.heads.map((one, i) => <option value={i}>{one}</option>)}</select></label>}
-      {panel && needsHead && choices.view !== 'output' && <label>Looks <select value={choices.query} onChange={(e) => set({query: Number(e.currentTarget.value), pinned: true})}>{options(panel.queries.map((one) => one.label), choices.query)}</select></label>}
-      {panel && choices.view === 'walk' && <label>At <select value={choices.key} onChange={(e) => set({key: Number(e.currentTarget.value), pinned: true})}>{options(panel.keys.map((one) => one.label), choices.key)}</select></label>}
-      {choices.view !== 'walk' && <label>Colours <select value={choices.scale} onChange={(e) => set({scale: e.currentTarget.value as ScaleName})}>{Object.entries(kScales).map(([name, text]) => <option value={name}>{text}</option>)}</select></label>}
-      {needsHead && choices.view !== 'walk' && <label>Special tokens, sinks <select value={choices.special} onChange={(e) => set({special: e.currentTarget.value as Choices['special']})}>
-        <option value="show">shown</option><option value="dim">dimmed</option><option value="out">left out, rows rescaled</option></select></label>}
-      {needsHead && choices.view !== 'walk' && <label class="check-label"><input type="checkbox" checked={choices.merge} onChange={(e) => set({merge: e.currentTarget.checked})} /> pieces as words</label>}
+      {panel && needsHead && choices.view !== 'output' && <label>Word <select value={choices.query} onChange={(e) => set({query: Number(e.currentTarget.value), pinned: true})}>{options(panel.queries.map((one) => one.label), choices.query)}</select></label>}
+      {panel && choices.view === 'walk' && <label>looks at <select value={choices.key} onChange={(e) => set({key: Number(e.currentTarget.value), pinned: true})}>{options(panel.keys.map((one) => one.label), choices.key)}</select></label>}
       {trace.results.length > 1 && <label>Hypothesis <select value={choices.hyp} onChange={(e) => set({hyp: Number(e.currentTarget.value)})}>{trace.results.map((_, i) => <option value={i}>{i + 1}</option>)}</select></label>}
+      {choices.view !== 'walk' && <More {...{choices, set, panel, needsHead}} />}
     </div>
+  );
+}
+
+// What one can do without at first: it is open where something of it was chosen.
+function More({choices, set, panel, needsHead}: Pick<View, 'choices' | 'set' | 'panel'> & { needsHead: boolean }) {
+  const chosen = choices.scale !== kDefaults.scale || choices.special !== kDefaults.special || !choices.merge;
+  return (
+    <details class="more" open={chosen}><summary>Colours and words</summary><div class="controls">
+      <label>Colours <select value={choices.scale} onChange={(e) => set({scale: e.currentTarget.value as ScaleName})}>{Object.entries(kScales).map(([name, text]) => <option value={name}>{text}</option>)}</select></label>
+      {needsHead && <label>Special tokens, sinks <select value={choices.special} onChange={(e) => set({special: e.currentTarget.value as Choices['special']})}>
+        <option value="show">shown</option><option value="dim">dimmed</option><option value="out">left out, rows rescaled</option></select></label>}
+      {needsHead && panel && <label class="check-label"><input type="checkbox" checked={choices.merge} onChange={(e) => set({merge: e.currentTarget.checked})} /> pieces as words</label>}
+    </div></details>
   );
 }
 

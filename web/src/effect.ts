@@ -64,6 +64,35 @@ export function agreement(rows: EffectRow[]): number | undefined {
   return norm > 0 ? dot(a, b) / norm : undefined;
 }
 
+// How a word that matters can have come to the choice. `looked` is the word that the choice looked at most; if it is another one than
+// `matters`, `by` is the head in a layer before in which `looked` itself had looked most at `matters`: of several, the one that
+// is worth most to the choice. All of it is recorded; that it came this way is a guess until the head has been switched off.
+export interface Way {
+  matters: EffectRow; looked: EffectRow;
+  by?: { layer: Attention; head: number; weight: number; gradient?: number; off?: number };
+}
+
+export function wayOf(trace: Trace, effect: Effect, layer: Attention, rows: EffectRow[], layers: Attention[]): Way | undefined {
+  const largest = (of: (row: EffectRow) => number) => rows.reduce((best, row) => (of(row) > of(best) ? row : best), rows[0]);
+  if (!rows.length) return undefined;
+  const matters = largest((row) => Math.abs(row.measured ?? 0)), looked = largest((row) => (row.unit.special ? -1 : row.weight));
+  if (!matters.measured || looked.weight <= 0) return undefined;
+  const way: Way = {matters, looked};
+  if (looked === matters) return way;
+  for (const before of layers) {
+    const weights = trace.tensor(before.weights), S = keysOf(before), shift = layer.k.begin - before.k.begin;
+    if (before === layer || !weights || before.q.seq !== layer.k.seq || before.k.seq !== layer.k.seq || (before.stack === layer.stack && before.layer >= layer.layer)) continue;
+    const T = before.q.end - before.q.begin, from = looked.unit.index.map((s) => s + layer.k.begin - before.q.begin).filter((t) => t >= 0 && t < T);
+    before.heads.forEach((name, head) => {
+      const gets = (row: EffectRow) => row.unit.index.reduce((sum, s) => sum + from.reduce((part, t) => part + weights.data[(head * T + t) * S + s + shift], 0), 0) / from.length;
+      if (!from.length || rows.some((row) => gets(row) > gets(matters))) return;
+      const worth = effect.heads?.find((one) => one.path === before.path && one.head === name), size = (one?: { gradient?: number; off?: number }) => Math.abs(one?.off ?? one?.gradient ?? 0);
+      if (!way.by || size(worth) > size(way.by)) way.by = {layer: before, head, weight: gets(matters), gradient: worth?.gradient, off: worth?.off};
+    });
+  }
+  return way;
+}
+
 // The one to begin with: where leaving a word out changes most.
 export function mostMeasured(effects: Effect[]): number {
   const sizes = effects.map((one) => Math.max(0, ...(one.left_out ?? []).map((word) => Math.abs(word.change ?? 0))) + (one.against !== undefined ? 1e6 : 0));

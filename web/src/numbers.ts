@@ -25,6 +25,23 @@ export function seenBy(layer: Attention, t: number): number {
   return Math.max(0, last - first + 1);
 }
 
+// Does any query of a block see any of its keys?
+export function seesAny(layer: Attention, t0: number, t1: number, s0: number, s1: number): boolean {
+  const {mask} = layer, from = layer.q.begin + t0 + mask.offset, to = layer.q.begin + t1 - 1 + mask.offset;
+  const first = layer.k.begin + s0, last = Math.min(layer.k.begin + s1, mask.keys ?? Infinity) - 1;
+  if (last < first) return false;
+  if (mask.type === 'causal') return first <= to;
+  if (mask.type === 'window') return last >= from - (mask.left ?? Infinity) && first <= to + (mask.right ?? Infinity);
+  return true;
+}
+
+// A pooled map [rows,columns] of the layer, with kMasked where nothing of a block may be seen: its 0 is none of the model's.
+export function maskPooled(layer: Attention, values: ArrayLike<number>, rows: number, columns: number): Float64Array {
+  const pools = (i: number, n: number, all: number): [number, number] => { const begin = Math.floor((i * all) / n); return [begin, Math.max(begin + 1, Math.floor(((i + 1) * all) / n))]; };
+  const T = layer.pooled?.queries ?? queriesOf(layer), S = layer.pooled?.keys ?? keysOf(layer);
+  return Float64Array.from(values, (value, at) => (seesAny(layer, ...pools(Math.floor(at / columns), rows, T), ...pools(at % columns, columns, S)) ? value : kMasked));
+}
+
 export const queriesOf = (layer: Attention) => layer.q.end - layer.q.begin;
 export const keysOf = (layer: Attention) => layer.k.end - layer.k.begin;
 
@@ -207,6 +224,6 @@ export function withoutColumns(rows: Float64Array, S: number, drop: boolean[]): 
 }
 
 export function number(value: number, digits = 3): string {
-  if (value !== 0 && Math.abs(value) < 10 ** -digits / 2) return value.toExponential(1);
-  return value.toFixed(digits).replace(/^-(0\.0*)$/, '$1');
+  if (value !== 0 && Math.abs(value) < 10 ** -digits / 2) return value.toExponential(1).replace(/^-/, '−');
+  return value.toFixed(digits).replace(/^-(0\.0*)$/, '$1').replace('-', '−');
 }

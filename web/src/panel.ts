@@ -8,7 +8,7 @@ import {longHead} from './tiles';
 import type {Attention, Trace} from './trace';
 import {keyUnits, mergeRows, queryUnits, type Unit} from './words';
 
-export const kViews = ['text', 'effect', 'map', 'heads', 'walk', 'output', 'compare', 'table', 'states'] as const;
+export const kViews = ['text', 'walk', 'map', 'heads', 'output', 'effect', 'compare', 'states', 'table'] as const;
 export type ViewName = (typeof kViews)[number];
 
 export interface Choices {
@@ -96,6 +96,13 @@ export function panelOf(trace: Trace, layer: Attention, head: number, choices: P
 export const cell = (panel: Panel, i: number, j: number) => (panel.cells ? panel.cells[i * panel.keys.length + j] : row(panel, i)[j]);
 export function row(panel: Panel, i: number): Float64Array {
   return panel.cells ? panel.cells.slice(i * panel.keys.length, (i + 1) * panel.keys.length) : strongestRow(panel, i);
+}
+
+// How far a row is from summing to 1, where that is more than the rounding of its weights (f32: 1e-6, with room for approximate
+// exponentials) explains. Of rows that were captured whole; one that sees nothing sums to 0.
+export function rowError(panel: Panel, i: number): number | undefined {
+  const sum = panel.layer.weights ? row(panel, i).reduce((total, x) => total + Math.max(0, x), 0) : 0;
+  return sum !== 0 && Math.abs(sum - 1) > 1e-4 ? sum - 1 : undefined;
 }
 
 // A row of a long text: its strongest keys are all that was captured.

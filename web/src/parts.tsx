@@ -5,7 +5,7 @@ import {cividis, signed} from './colour';
 import type {View} from './context';
 import {Figure, type Drawing} from './figure';
 import {kLeftOut, kMasked, kNotCaptured, kScales, number, rankOf, scaleOf, type ScaleName} from './numbers';
-import {cell, headName, row, type Panel} from './panel';
+import {cell, headName, row, rowError, type Panel} from './panel';
 
 export function Note({title, children}: { title: string; children: ComponentChildren }) {
   return <aside class="note"><h3>{title}</h3>{children}</aside>;
@@ -51,8 +51,8 @@ export function Strip({label, values, max}: { label: string; values: ArrayLike<n
   const n = values.length;
   let low = Infinity, high = -Infinity, square = 0;
   for (let i = 0; i < n; ++i) { low = Math.min(low, values[i]); high = Math.max(high, values[i]); square += values[i] * values[i]; }
-  const make = (width: number): Drawing => ({width, height: 20, draw: (to) => {
-    const w = Math.min(16, width / n);
+  const make = (room: number): Drawing => ({width: Math.min(room, n * 16), height: 20, draw: (to) => {
+    const w = Math.min(16, room / n);
     for (let i = 0; i < n; ++i) to.rect(i * w, 1, w - (w > 5 ? 1 : 0), 18, signed(max > 0 ? values[i] / max : 0));
   }});
   return (
@@ -76,6 +76,13 @@ export function Removed({panel, query}: { panel: Panel; query: number }) {
     <p class="warn">Left out: {panel.keys.filter((_, j) => panel.dropped[j]).map((one) => one.label).join(' ') || 'nothing'}. They had {number(panel.removed[query] ?? 0)} of
       this row, {number(mean)} of rows on average and {number(most)} at most; the rest of each row was scaled up to 1.</p>
   );
+}
+
+// Rows that were captured whole share out exactly 1. One that does not is damaged, or was made up.
+export function BadRow({panel, query}: { panel: Panel; query: number }) {
+  const off = rowError(panel, query);
+  if (off === undefined) return null;
+  return <p class="check bad" role="alert"><b>This row is not a row of weights.</b> It sums to {number(1 + off, 4)}, expected 1.</p>;
 }
 
 // For all that is drawn: what it is of.

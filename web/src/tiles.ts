@@ -66,9 +66,9 @@ export class Tiles {
   }
 }
 
-// Cells [rows,columns] as a picture of a pixel each.
+// Cells [rows,columns] as a picture of a pixel each. What is masked is transparent: hatching is drawn under it.
 export function painted(cells: ArrayLike<number>, rows: number, columns: number, scaleName: ScaleName, ground: string): HTMLCanvasElement {
-  const canvas = document.createElement('canvas'), scale = scaleOf(scaleName), none = rgb(/^#\w{6}$/.test(ground) ? ground : '#888888');
+  const canvas = document.createElement('canvas'), scale = scaleOf(scaleName), none = rgb(ground);
   canvas.width = columns;
   canvas.height = rows;
   const context = canvas.getContext('2d')!, image = context.createImageData(columns, rows);
@@ -78,8 +78,8 @@ export function painted(cells: ArrayLike<number>, rows: number, columns: number,
     if (scaleName === 'row') for (let j = 0; j < columns; ++j) most = Math.max(most, cells[i * columns + j]);
     for (let j = 0; j < columns; ++j) {
       const value = cells[i * columns + j], at = 4 * (i * columns + j);
-      const [r, g, b] = value === kHidden ? none : colours[Math.round(255 * scale(Math.max(0, value), most))];
-      image.data.set([r, g, b, value <= kOutside ? 0 : 255], at);
+      const [r, g, b] = value <= kOutside ? none : colours[Math.round(255 * scale(Math.max(0, value), most))];
+      image.data.set([r, g, b, value === kHidden ? 0 : 255], at);
     }
   }
   context.putImageData(image, 0, 0);

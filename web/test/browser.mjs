@@ -1,70 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page in a real browser: node test/browser.mjs <chromium> <heed> <model> <folder of traces> <folder for screenshots>
+// The views are here; long texts and reports in browser_long.mjs and browser_reports.mjs.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
-import {mkdirSync, readdirSync, readFileSync, writeFileSync} from 'node:fs';
-import {dirname, join, resolve} from 'node:path';
-import {fileURLToPath, pathToFileURL} from 'node:url';
-import {chromium} from 'playwright-core';
+import {readdirSync, readFileSync} from 'node:fs';
+import {join, resolve} from 'node:path';
+import {longTests} from './browser_long.mjs';
+import {reportTests, writeReport} from './browser_reports.mjs';
+import {rulesTests} from './browser_rules.mjs';
+import {close, goTo, here, kLooks, kViews, link, run, says, sideways, start, until} from './harness.mjs';
 
 const [program, heed, model, samples, out] = process.argv.slice(2);
-const here = dirname(fileURLToPath(import.meta.url)), shell = readFileSync(join(here, '../dist/page.html'), 'utf8');
-const kViews = ['text', 'effect', 'map', 'heads', 'walk', 'output', 'compare', 'table', 'states'];
-mkdirSync(out, {recursive: true});
-
-function pageOf(name, text) {
-  const file = resolve(out, `${name}.html`);
-  writeFileSync(file, shell.replace('@HEED_DATA@', () => text.replace(/</g, '\\u003c')));
-  return file;
-}
-const link = (file, hash = '') => pathToFileURL(file).href + hash;
-
-const browser = await chromium.launch({executablePath: program, args: ['--no-sandbox']});
-const problems = [];
-async function open(url, {width = 1280, dark = false, expected = () => false} = {}) {
-  const context = await browser.newContext({viewport: {width, height: 900}, colorScheme: dark ? 'dark' : 'light', reducedMotion: 'reduce', acceptDownloads: true});
-  const page = await context.newPage();
-  page.on('console', (message) => { if (!expected(message.text())) problems.push(`${url}: ${message.text()}`); });
-  page.on('pageerror', (error) => problems.push(`${url}: ${error.message}`));
-  page.on('dialog', (dialog) => { problems.push(`${url}: a dialog '${dialog.message()}'`); void dialog.dismiss(); });
-  page.on('request', (request) => { if (request.url().split('#')[0] !== url.split('#')[0] && !request.url().startsWith('blob:')) problems.push(`${url} asks for ${request.url()}`); });
-  await page.goto(url);
-  await page.waitForSelector('#app > *');
-  return page;
-}
-const close = (page) => page.context().close();
-const sideways = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-// The live region is set after the screen was painted.
-async function says(page, expected) {
-  for (let i = 0; i < 50 && !expected.test(await page.textContent('#live')); ++i) await page.waitForTimeout(40);
-  assert.match(await page.textContent('#live'), expected);
-}
-// page.waitForFunction would need a policy that allows eval.
-async function until(page, isSo) {
-  for (let i = 0; i < 200 && !(await page.evaluate(isSo)); ++i) await page.waitForTimeout(40);
-  assert.ok(await page.evaluate(isSo), `${isSo} did not come true within 8 s`);
-}
+const session = await start(program, out), {browser, problems, open, pageOf, shoot, shootAll} = session;
 const tests = [];
-const test = (name, run) => tests.push([name, run]);
+const test = (name, body) => tests.push([name, body]);
 
 const tired = "The animal didn't cross the street because it was too tired.", wide = tired.replace('tired', 'wide');
 const two = resolve(out, 'two.html'), tracePath = resolve(out, 'tired.json');
 execFileSync(heed, ['explain', '--model', model, '--beam', '3', '--out', two, '--trace', tracePath, '--compare', wide, tired]);
 const trace = JSON.parse(readFileSync(tracePath, 'utf8'));
 const one = pageOf('one', readFileSync(tracePath, 'utf8'));
+const reportFile = writeReport(out);
+const repeated = (n) => Array.from({length: n}, (_, i) => tired.replace('.', ', and').split(' ')[i % 12]).join(' ') + ' .';
 
 test('every view renders at both widths, light and dark, without scrolling sideways', async () => {
-  for (const [width, dark] of [[1280, false], [390, true]]) {
+  for (const [width, dark] of kLooks) {
     const page = await open(link(two), {width, dark});
     for (const view of kViews) {
-      await page.click(`nav button >> nth=${kViews.indexOf(view)}`);
-      await page.waitForSelector(`main[data-view=${view}] > *`);
-      await page.waitForTimeout(60);
+      await goTo(page, view);
+      await shoot(page, view, width, dark);
       assert.ok((await sideways(page)) <= 0, `${view} at ${width}: ${await sideways(page)} px too wide`);
       if (view !== 'states') assert.equal(await page.locator('main .empty').count(), 0, `${view} is empty`);
-      await page.screenshot({path: join(out, `${view}-${width}-${dark ? 'dark' : 'light'}.png`), fullPage: true});
     }
     await close(page);
+  }
+});
+
+test('texts of 40 and of 200 words, and a word that is too long', async () => {
+  for (const [name, text] of [['words40', repeated(40)], ['words200', repeated(200)], ['longword', `The ${'Donaudampfschiff'.repeat(6)} was too tired.`]]) {
+    const file = resolve(out, `${name}.html`);
+    execFileSync(heed, ['explain', '--model', model, '--effects', name === 'words200' ? 'none' : 'some', '--out', file, text]);
+    await shootAll(name, file, ['text', 'walk', 'map', 'effect', ...(name === 'longword' ? ['output'] : ['heads'])]);
   }
 });
 
@@ -192,8 +168,7 @@ test('markup in words is text', async () => {
   for (const effect of hostile.effects) effect.name = evil;
   const page = await open(link(pageOf('hostile', JSON.stringify(hostile))));
   for (const view of kViews) {
-    await page.click(`nav button >> nth=${kViews.indexOf(view)}`);
-    await page.waitForSelector(`main[data-view=${view}] > *`);
+    await goTo(page, view);
     assert.equal(await page.locator('img, #app b:empty').count(), 0);
     assert.ok((await page.textContent('body')).includes(evil));
   }
@@ -218,7 +193,7 @@ test('damaged traces give a readable message', async () => {
   await close(page);
 });
 
-test('another trace can be opened, and a wrong one is refused', async () => {
+test('another trace can be opened, and a wrong one gives a message', async () => {
   const page = await open(link(one));
   await page.setInputFiles('input[type=file]', {name: 'no.json', mimeType: 'application/json', buffer: Buffer.from('{}')});
   await page.waitForSelector('[role=alert]');
@@ -235,12 +210,11 @@ test('traces of every family show every view', async () => {
   const all = readdirSync(samples).filter((x) => x.endsWith('.json')).sort(), names = process.env.HEED_BROWSER_ALL ? all : some;
   for (const name of names) {
     const page = await open(link(pageOf('family', readFileSync(join(samples, name), 'utf8'))), {width: 390});
-    for (let i = 0; i < kViews.length; ++i) {
-      await page.click(`nav button >> nth=${i}`);
-      await page.waitForSelector(`main[data-view=${kViews[i]}] > *`);
+    for (const view of kViews) {
+      await goTo(page, view);
       const text = await page.textContent('main');
-      assert.ok(!text.includes('This cannot be shown') && !/NaN|undefined/.test(text), `${name} ${kViews[i]}: ${text.slice(0, 300)}`);
-      assert.ok((await sideways(page)) <= 0, `${name} ${kViews[i]}: ${await sideways(page)} px too wide`);
+      assert.ok(!text.includes('This cannot be shown') && !/NaN|undefined/.test(text), `${name} ${view}: ${text.slice(0, 300)}`);
+      assert.ok((await sideways(page)) <= 0, `${name} ${view}: ${await sideways(page)} px too wide`);
     }
     await close(page);
   }
@@ -292,66 +266,6 @@ test('two models, and a head on and off, are compared', async () => {
   }
 });
 
-// ---- long texts ----
-
-// 16,000 tokens, one head with queries and keys that are made up; weights are what they are.
-function longTrace(T) {
-  const D = 64, random = (n, seed) => { let x = seed; return Float32Array.from({length: n}, () => ((x = (x * 1103515245 + 12345) & 0x7fffffff) / 0x7fffffff - 0.5) * 2); };
-  const q = random(T * D, 1), k = random(T * D, 2), lse = new Float32Array(T), score = (t, s) => { let sum = 0; for (let d = 0; d < D; ++d) sum += q[t * D + d] * k[s * D + d]; return sum / 8; };
-  // Of every row the sum over a thousandth of what it sees, scaled: the page takes lse as it is given.
-  for (let t = 0; t < T; ++t) { let sum = 0, n = 0; for (let s = t % 97; s <= t; s += 97) { sum += Math.exp(score(t, s)); ++n; } lse[t] = n ? Math.log((sum * (t + 1)) / n) : score(t, 0); }
-  const bytes = (array) => Buffer.from(array.buffer).toString('base64');
-  const half = (array) => { const out = Buffer.alloc(array.length * 2); array.forEach((x, i) => { const b = new Uint32Array(Float32Array.of(x).buffer)[0], e = ((b >> 23) & 255) - 112; out.writeUInt16LE(e <= 0 ? 0 : ((b >>> 16) & 0x8000) | (e << 10) | ((b >> 13) & 1023), 2 * i); }); return out.toString('base64'); };
-  const map = Uint8Array.from({length: 128 * 128}, (_, i) => (i % 128 <= i / 128 ? 40 + (i * 7919) % 200 : 0));
-  const span = {seq: 'target', begin: 0, end: T};
-  return {q, k, lse, score, text: JSON.stringify({format: 'heed-trace', version: '1.1', tool: 'by hand', model: {kind: 'transformer', task: 'language', layers: 1, heads: 1, kv_heads: 1, width: 64, head_width: 64},
-    sequences: [{id: 'target', role: 'text', text: 'w '.repeat(T), tokens: Array.from({length: T}, (_, i) => ({id: i % 97 + 5, piece: `w${i % 97}`, text: i === 12345 ? 'needle' : `w${i % 97}`, special: false, word: i}))}],
-    attn: [{id: 'd', path: 'decoder.0.self', stack: 'decoder', layer: 0, role: 'masked', heads: [0], key_heads: [0], q: span, k: span, score: {fn: 'dot', scale: 0.125}, mask: {type: 'causal', offset: 0}, stats: {row_sum_error: 0},
-      pooled: {queries: T, keys: T, maps: [{head: 0, mean: 'm', max: 'm'}]}, tiles: [{head: 0, q: 'q', k: 'k', lse: 'l', error: 0.001}]}],
-    states: [], output: {seq: 'target', text: '', logprob: 0, score: 0, finished: true, steps: []}, capture: {full: false, dropped: [], precision: 'f32', tolerance: 0.002},
-    tensors: {q: {shape: [T, D], dtype: 'f16', enc: 'base64', data: half(q)}, k: {shape: [T, D], dtype: 'f16', enc: 'base64', data: half(k)}, l: {shape: [T], dtype: 'f32', enc: 'base64', data: bytes(lse)},
-      m: {shape: [128, 128], dtype: 'u8n', min: 0, max: 1, enc: 'base64', data: Buffer.from(map).toString('base64')}}})};
-}
-
-test('16,000 tokens: painted soon, dragged smoothly, tiles made by a worker, jumped to by a word', async () => {
-  const made = longTrace(16000), file = pageOf('long', made.text);
-  console.log(`        ${(readFileSync(file).length / 1e6).toFixed(1)} MB`);
-  const begin = Date.now(), page = await open(link(file, '#view=map&merge=false'));
-  await page.waitForSelector('canvas.long');
-  const paint = await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now())))));
-  console.log(`        painted after ${Math.round(paint)} ms of the page, ${Date.now() - begin} ms with the browser's own`);
-  await page.fill('input[type=search]', 'needle');
-  await page.press('input[type=search]', 'Enter');
-  await until(page, () => location.hash.includes('query=12345'));
-  const value = async () => { for (let i = 0; i < 50 && !/needle/.test(await page.textContent('.readout')); ++i) await page.waitForTimeout(40); return page.textContent('.readout'); };
-  const text = await value(), [, key] = /to \S+ \((\d+)\)/.exec(text), expected = Math.exp(made.score(12345, Number(key)) - made.lse[12345]);
-  assert.ok(Math.abs(Number(text.trim().split(/\s+/).pop()) - expected) <= 2e-3 * Math.max(1, expected), `${text}, expected ${expected}`);
-  await until(page, () => Number(document.querySelector('canvas.long').dataset.tiles) > 0);
-  await page.waitForTimeout(300);
-  await page.screenshot({path: join(out, 'long-1280-light.png')});
-  // The handler and the picture that it leads to, a hundred times.
-  const times = await page.evaluate(async () => {
-    const canvas = document.querySelector('canvas.long'), rect = canvas.getBoundingClientRect(), all = [];
-    const fire = (type, x, y) => canvas.dispatchEvent(new PointerEvent(type, {pointerId: 1, clientX: x, clientY: y, bubbles: true}));
-    canvas.setPointerCapture = () => {};
-    fire('pointerdown', rect.left + 300, rect.top + 300);
-    for (let i = 0; i < 100; ++i) {
-      let painting = 0;
-      requestAnimationFrame(() => { painting = performance.now(); });  // before the page's own, which the handler asks for
-      const from = performance.now();
-      fire('pointermove', rect.left + 300 - i, rect.top + 300 - i);
-      const handled = performance.now() - from;
-      await new Promise((done) => requestAnimationFrame(() => { all.push(handled + performance.now() - painting); done(); }));
-    }
-    fire('pointercancel', rect.left, rect.top);
-    return all.sort((a, b) => a - b);
-  });
-  console.log(`        pan handler with its picture: median ${times[50].toFixed(2)} ms, longest ${times[99].toFixed(1)} ms`);
-  assert.ok(times[50] < 12, `${times[50]} ms`);
-  assert.ok(paint < 8000, `first paint after ${paint} ms`);  // 2 s on a machine that does nothing else: docs/page.md
-  await close(page);
-});
-
 // ---- accessibility ----
 
 test('axe finds nothing serious in any view, light or dark', async () => {
@@ -365,7 +279,7 @@ test('axe finds nothing serious in any view, light or dark', async () => {
       await page.evaluate(axe);
       // Colours are what differs in the dark: some views have all of them. All with HEED_BROWSER_ALL=1.
       for (const view of views.filter((one) => !dark || !one || process.env.HEED_BROWSER_ALL || ['text', 'effect', 'walk'].includes(one))) {
-        if (view) { await page.click(`nav button >> nth=${kViews.indexOf(view)}`); await page.waitForSelector(`main[data-view=${view}] > *`); }
+        if (view) await goTo(page, view);
         const found = await page.evaluate(async () => (await axe.run(document, {resultTypes: ['violations']})).violations.filter((one) => ['serious', 'critical'].includes(one.impact))
           .map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120) + ' ' + (node.any[0]?.message ?? '')).slice(0, 3).join(' | ')}`));
         assert.deepEqual(found, [], `${view} ${dark ? 'dark' : 'light'}`);
@@ -374,90 +288,7 @@ test('axe finds nothing serious in any view, light or dark', async () => {
     }
 });
 
-// ---- reports (plot.html) ----
-
-const hostileText = '</script><img src=x onerror=alert(1)>';
-const report = {
-  format: 'heed-report', version: '1.0', title: `A report ${hostileText}`, paragraphs: [hostileText], footer: 'made by hand',
-  verdicts: [{outcome: 'confirmed', text: 'yes'}, {outcome: 'refuted', text: 'no'}, {outcome: 'open', text: 'perhaps'}],
-  plots: [
-    {title: 'Lines', marks: 'lines', x: {label: 'tokens', scale: 'log'}, y: {label: 'accuracy', low: 0}, note: 'quartiles',
-      series: [{name: 'with', points: [[1, 0.5, 0.4, 0.6], [10, 0.75, 0.7, 0.8], [100, null], [1000, 0.9]]}, {name: 'without', points: [[1, 0.25], [10, 0.125]]}]},
-    {title: 'Bars', marks: 'bars', x: {label: ''}, y: {label: 'ms'}, categories: ['first', 'a name that is so long that it does not fit beside its bar on a small screen'], series: [{name: 'time', points: [[0, 3], [1, 4, 3, 5]]}]},
-    {title: 'Dots', marks: 'dots', x: {label: ''}, y: {label: 'error', scale: 'log'}, categories: ['x', 'y'], series: [{name: 'e', points: [[0, 1e-7], [1, 0]]}]},
-    {title: 'Empty', marks: 'lines', x: {label: 'step'}, y: {label: 'loss'}, series: [{name: 'dev', points: []}]},
-  ],
-  tables: [{title: 'Runs', columns: ['name', 'value'], rows: [[hostileText, '0.5']]}],
-};
-const plotShell = readFileSync(join(here, '../dist/plot.html'), 'utf8');
-const reportFile = resolve(out, 'report.html');
-writeFileSync(reportFile, plotShell.replace('@HEED_DATA@', () => JSON.stringify(report).replace(/</g, '\\u003c')));
-
-test('a report shows its plots and their numbers, and text is text', async () => {
-  for (const [width, dark] of [[1280, false], [390, true]]) {
-    const page = await open(link(reportFile), {width, dark});
-    assert.equal(await page.locator('.plot canvas').count(), 4);
-    assert.equal(await page.locator('img').count(), 0);
-    assert.equal(await page.textContent('h1'), report.title);
-    assert.ok((await sideways(page)) <= 0, `${width}: ${await sideways(page)} px too wide`);
-    await page.screenshot({path: join(out, `report-${width}-${dark ? 'dark' : 'light'}.png`), fullPage: true});
-    const first = page.locator('.plot').first(), readout = () => first.locator('.readout').textContent();
-    assert.equal(await readout(), 'quartiles');
-    await first.locator('[role=group]').focus();
-    await page.keyboard.press('ArrowRight');
-    assert.equal(await readout(), 'tokens 1: with 0.5 (0.4 to 0.6) · without 0.25');
-    await page.keyboard.press('End');
-    assert.equal(await readout(), 'tokens 1000: with 0.9');
-    await first.locator('.key button').first().click();
-    await first.locator('[role=group]').focus();
-    await page.keyboard.press('Home');
-    assert.equal(await readout(), 'tokens 1: without 0.25', 'a series that is switched off');
-    await first.locator('summary').click();
-    await first.locator('tbody tr').nth(1).waitFor();
-    assert.deepEqual(await first.locator('tbody tr').nth(1).locator('th, td').allTextContents(), ['10', '0.75 (0.7 to 0.8)', '0.125']);
-    await close(page);
-  }
-});
-
-test('plots of a report are saved, and pointing at them reads them', async () => {
-  const page = await open(link(reportFile));
-  const save = async (kind) => {
-    const [file] = await Promise.all([page.waitForEvent('download'), page.locator('.plot').first().getByText(kind, {exact: true}).click()]);
-    return readFileSync(await file.path());
-  };
-  const svg = (await save('SVG')).toString();
-  assert.equal(await page.evaluate((text) => new DOMParser().parseFromString(text, 'image/svg+xml').querySelector('parsererror') === null, svg), true);
-  assert.equal((svg.match(/<circle/g) ?? []).length, 5, 'a dot for each value');
-  assert.equal((await save('PNG')).subarray(1, 4).toString(), 'PNG');
-  assert.equal((await save('CSV')).toString(), 'series,tokens,accuracy,low,high\nwith,1,0.5,0.4,0.6\nwith,10,0.75,0.7,0.8\nwith,100,,,\nwith,1000,0.9,,\nwithout,1,0.25,,\nwithout,10,0.125,,\n');
-  const canvas = page.locator('.plot').nth(1).locator('canvas'), box = await canvas.boundingBox();
-  await canvas.hover({position: {x: box.width / 2, y: 15}});
-  assert.equal(await page.locator('.plot').nth(1).locator('.readout').textContent(), 'first: time 3');
-  await close(page);
-});
-
-test('curve.html of a training is such a report', async () => {
-  const page = await open(link(join(model, 'curve.html')), {width: 390});
-  assert.deepEqual(await page.locator('.plot h2').allTextContents(), ['Loss of a token', 'Learning rate']);
-  assert.match(await page.textContent('.plot .readout'), /^Lowest dev loss: [\d.]+ at step \d+\.$/);
-  assert.ok((await sideways(page)) <= 0);
-  await page.screenshot({path: join(out, 'curve-390-light.png'), fullPage: true});
-  await close(page);
-});
-
-let failed = 0;
-const only = process.env.HEED_BROWSER_TEST;
-for (const [name, run] of tests.filter(([name]) => !only || name.includes(only))) {
-  const begin = Date.now();
-  problems.length = 0;
-  try {
-    await run();
-    assert.deepEqual(problems, [], 'messages of the browser');
-    console.log(`ok      ${name} (${Date.now() - begin} ms)`);
-  } catch (error) {
-    ++failed;
-    console.log(`FAILED  ${name}\n${error.message}\n${problems.join('\n')}`);
-  }
-}
+tests.push(...rulesTests(session, trace, one, two), ...longTests(session), ...reportTests(session, heed, join(model, 'curve.html')));
+const failed = await run(tests, problems);
 await browser.close();
 process.exit(failed ? 1 : 0);

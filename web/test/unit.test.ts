@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import {readdirSync, readFileSync} from 'node:fs';
 import {join} from 'node:path';
 import test from 'node:test';
-import {headStats, kLeftOut, kMasked, kNotCaptured, keysOf, number, queriesOf, rankOf, rowsOf, scaleOf, seenBy, sees, walk, withoutColumns} from '../src/numbers';
-import {fromLink, kDefaults, panelOf, row, strongest, toLink} from '../src/panel';
-import {agreement, effectRows, layersOf, methodsOf, mostMeasured} from '../src/effect';
+import {headStats, kLeftOut, kMasked, kNotCaptured, keysOf, number, queriesOf, rankOf, rowsOf, scaleOf, seenBy, sees, seesAny, walk, withoutColumns} from '../src/numbers';
+import {fromLink, kDefaults, panelOf, row, rowError, strongest, toLink} from '../src/panel';
+import {agreement, effectRows, layersOf, methodsOf, mostMeasured, wayOf} from '../src/effect';
 import {kHidden, kOutside, kTile, makeTile, weightAt} from '../src/tile';
 import {longHead} from '../src/tiles';
 import {levelOf} from '../src/views/long_map';
@@ -145,6 +145,17 @@ test('masked, not captured and left out are not zero', () => {
   near(out.removed[3], row(panel, 3)[0], 1e-12, 'removed');
 });
 
+test('a block is masked where each of its cells is', () => {
+  const span = {seq: 's', begin: 0, end: 9};
+  for (const mask of [{type: 'none', offset: 0, keys: 5}, {type: 'causal', offset: 0}, {type: 'causal', offset: 2}, {type: 'window', offset: 0, left: 2, right: 1}, {type: 'window', offset: 1, left: 3}])
+    for (let t0 = 0; t0 < 9; ++t0) for (let t1 = t0 + 1; t1 <= 9; ++t1) for (let s0 = 0; s0 < 9; ++s0) for (let s1 = s0 + 1; s1 <= 9; ++s1) {
+      const layer = {q: span, k: span, mask};
+      let any = false;
+      for (let t = t0; t < t1; ++t) for (let s = s0; s < s1; ++s) any ||= sees(layer, t, s);
+      assert.equal(seesAny(layer, t0, t1, s0, s1), any, `${JSON.stringify(mask)} ${t0} ${t1} ${s0} ${s1}`);
+    }
+});
+
 test('leaving columns out says what was removed', () => {
   const {rows, removed} = withoutColumns(Float64Array.from([0.5, 0.3, 0.2, 1, 0, 0]), 3, [true, false, false]);
   assert.deepEqual([...removed], [0.5, 1]);
@@ -259,6 +270,39 @@ test('effects: words have the recorded numbers, in every family', () => {
   assert.equal(agreement([row(0.5, 1), row(0.5, undefined), row(kMasked, 2)]), undefined);
   const effect = (change) => ({left_out: [{change}, {}]});
   assert.equal(mostMeasured([effect(1), effect(-5), effect(2)]), 1);
+});
+
+test('the way of a word that matters: the word that was looked at, and the head in which that one had looked at it', () => {
+  const raw = structuredClone(traces.get('transformer.json').raw), cross = raw.attn.filter((one) => one.role === 'cross' && one.q.seq === raw.output.seq).pop();
+  const self = raw.attn.find((one) => one.role === 'self'), S = keysOf(self), H = self.heads.length, effect = raw.effects.find((one) => one.seq === raw.output.seq);
+  const put = (name, values) => { raw.tensors[name] = {...raw.tensors[name], data: base64(new Uint8Array(Float32Array.from(values).buffer)), crc32: undefined}; };
+  // The choice looks at word 1, and word 1 at word 0: in all heads of the first layer, and nowhere else.
+  put(cross.weights, Array.from({length: H * queriesOf(cross) * S}, (_, i) => (i % S === 1 ? 1 : 0)));
+  raw.attn.filter((one) => one.role === 'self').forEach((one) => put(one.weights, Array.from({length: H * S * S}, (_, i) => (i % S === (one === self ? 0 : S - 1) ? 1 : 0))));
+  effect.left_out = effect.left_out.map((one) => ({...one, change: one.tokens.begin === cross.k.begin ? -3 : -0.1}));
+  effect.heads = self.heads.map((head, h) => ({path: self.path, head, gradient: 0.1, off: h === 1 ? -2 : -0.5}));
+  const trace = new Trace(raw, 'f'), rows = effectRows(trace, effect, cross, -1, undefined);
+  const way = wayOf(trace, effect, cross, rows, trace.layers(0));
+  assert.equal(way.matters, rows[0]);
+  assert.equal(way.looked, rows[1]);
+  assert.deepEqual([way.by.layer.path, way.by.head, way.by.weight, way.by.off], [self.path, 1, 1, -2]);
+  put(self.weights, Array.from({length: H * S * S}, (_, i) => (i % S === 2 ? 1 : 0)));
+  assert.equal(wayOf(new Trace(raw, 'f'), effect, cross, rows, new Trace(raw, 'f').layers(0)).by, undefined, 'no head looked at it most');
+  effect.left_out.forEach((one, i) => { one.change = i === 1 ? 5 : 0.1; });
+  const direct = effectRows(trace, effect, cross, -1, undefined);
+  assert.equal(wayOf(trace, effect, cross, direct, trace.layers(0)).looked, direct[1], 'looked at itself');
+  assert.equal(wayOf(trace, effect, cross, direct.map((one) => ({...one, measured: undefined})), trace.layers(0)), undefined);
+});
+
+test('rows that do not sum to 1 are found', () => {
+  for (const [name, trace] of traces)
+    for (const layer of trace.raw.attn) {
+      const panel = panelOf(trace, layer, 0, {merge: true, special: 'show'});
+      for (let t = 0; t < panel.queries.length; ++t) assert.equal(rowError(panel, t), undefined, `${name} ${layer.id} ${t}`);
+      if (!panel.cells || !layer.weights) continue;
+      panel.cells[0] = Math.max(0, panel.cells[0]) + 0.5;
+      near(rowError(panel, 0), 0.5, 1e-4, name);
+    }
 });
 
 test('tiles are the weights that were recorded, and their maxima from afar', () => {

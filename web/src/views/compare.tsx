@@ -69,6 +69,7 @@ export function CompareView(view: View) {
     const place = {query: cellFound.query, key: cellFound.key < 0 ? choices.key : cellFound.key};
     if (click) { view.setHover(undefined); view.set({...place, pinned: true}); } else view.setHover(place);
   };
+  const labelled = view.trace.raw.label !== undefined || other.raw.label !== undefined;  // in both, so that maps are side by side
   const sameText = view.trace.input().text === other.input().text;
   const reason = unlike(panel, right), list = Array.from({length: rows}, (_, j) => j);
   const value = (one: Panel, j: number) => (j < one.keys.length && at.query < one.queries.length ? cell(one, at.query, j) : NaN);
@@ -79,7 +80,7 @@ export function CompareView(view: View) {
       <Legend scale={choices.scale} />
       <div class="pair">
         {[{one: panel, trace: view.trace, make: makeLeft}, {one: right, trace: other, make: makeRight}].map(({one, trace, make}, i) => (
-          <section><h3><bdi>{trace.input().text}</bdi>{trace.raw.label && <small class="label"> {trace.raw.label}</small>}</h3><p class="soft">{trace.results[0]?.text && <>→ <bdi>{trace.results[0].text}</bdi></>}</p>
+          <section><h3><bdi>{trace.input().text}</bdi>{labelled && <small class="label"> {trace.raw.label ?? '\u00a0'}</small>}</h3><p class="soft">{trace.results[0]?.text && <>→ <bdi>{trace.results[0].text}</bdi></>}</p>
             <Figure label={`Weights for: ${trace.input().text}`} make={make} name="compare" keep={i === 0} csv={csv} onPoint={point(one)} onLeave={() => view.setHover(undefined)} /></section>
         ))}
       </div>

@@ -3,13 +3,16 @@
 // head is worth.
 import {useMemo, useState} from 'preact/hooks';
 import type {View} from '../context';
-import {agreement, effectRows, kMethods, layersOf, methodsOf, mostMeasured, strongestRows, type EffectRow, type Method} from '../effect';
+import {agreement, effectRows, kMethods, layersOf, methodsOf, mostMeasured, strongestRows, wayOf, type EffectRow, type Method, type Way} from '../effect';
 import {csvLine, Figure, type Drawing} from '../figure';
 import {kMasked, number} from '../numbers';
+import {panelOf} from '../panel';
 import {Empty, Note, Word} from '../parts';
 import type {Surface, Theme} from '../surface';
-import type {Effect} from '../trace';
+import type {Attention, Effect} from '../trace';
 
+// 'a' of 'log p(a)'; 'a, not b' of 'log p(a) - log p(b)'.
+const nameOf = ({name}: Effect) => name.replace(/^log p\((.*)\) - log p\((.*)\)$/, '$1, not $2').replace(/^log p\((.*)\)$/, '$1');
 const percent = (logprob: number) => `${number(100 * Math.exp(logprob), Math.exp(logprob) < 0.01 ? 2 : 1)}%`;
 const signed = (x: number) => (x >= 0.005 ? '+' : x <= -0.005 ? '−' : '') + Math.abs(x).toFixed(2);
 const kRow = 26, kTop = 42, kFew = 12, kMostRows = 20;
@@ -25,9 +28,9 @@ function columnsOf(method: Method | undefined, name: string): Column[] {
 
 export function drawEffects(rows: EffectRow[], columns: Column[], width: number, chosen: number): Drawing {
   const longest = Math.max(4, ...rows.map((row) => Math.min(16, row.unit.label.length)));
-  const left = Math.min(longest * 8 + 16, width * 0.26), gap = width < 500 ? 8 : 22, w = (width - left - gap * columns.length) / columns.length;
-  const digits = w > 110 ? 46 : 36;
-  const letters = Math.floor((left - 8) / 8);
+  const left = Math.min(longest * 8 + 16, width * 0.22), gap = width < 500 ? 6 : 22, w = (width - left - gap * columns.length) / columns.length;
+  const digits = w > 110 ? 50 : 44;
+  const letters = Math.floor((left - 8) / 8.8);
   const draw = (to: Surface, theme: Theme) => {
     if (chosen >= 0) to.rect(0, kTop + chosen * kRow, width, kRow, theme.line);
     rows.forEach((row, i) => {
@@ -67,6 +70,7 @@ export function EffectView(view: View) {
   const [chosen, setChosen] = useState(-1), [whole, setWhole] = useState(false);
   const every = useMemo(() => (effect && layer ? effectRows(trace, effect, layer, head, method) : []), [trace, effect, layer, head, method]);
   const rows = useMemo(() => (whole ? every : strongestRows(every, kMostRows)), [every, whole]);
+  const way = useMemo(() => (effect && layer ? wayOf(trace, effect, layer, every, view.layers) : undefined), [trace, effect, layer, every]);
   const name = layer ? (head < 0 ? `mean of ${layer.heads.length} heads` : `head ${layer.heads[head]}`) : '';
   const columns = useMemo(() => columnsOf(method, name), [method, name]);
   const make = useMemo(() => (width: number) => drawEffects(rows, columns, width, chosen), [rows, columns, chosen]);
@@ -75,17 +79,18 @@ export function EffectView(view: View) {
   const point = (_x: number, y: number) => setChosen(Math.max(-1, Math.min(rows.length - 1, Math.floor((y - kTop) / kRow))));
   const words = [...(effect.left_out ?? [])].filter((one) => one.change !== undefined).sort((a, b) => Math.abs(b.change!) - Math.abs(a.change!));
   const textOf = (one: typeof words[number]) => trace.sequence(one.tokens.seq).tokens.slice(one.tokens.begin, one.tokens.end).map((token) => token.text).join('').trim();
-  const rank = agreement(every), said = effect.name.replace(/^log p\((.*)\)$/, '$1'), row = rows[chosen];
+  const rank = agreement(every), said = nameOf(effect), row = rows[chosen];
   return (
     <div class="with-note">
       <div>
         <p class="row-name">Why did it choose</p>
         <p class="words chooser">{effects.map((one, i) => <button type="button" class={`chip query ${i === at ? 'now' : ''}`} aria-pressed={i === at} onClick={() => { setChosen(-1); view.set({why: i}); }}>
-          <bdi>{one.against === undefined ? one.name.replace(/^log p\((.*)\)$/, '$1') : one.name}</bdi></button>)}</p>
+          <bdi>{nameOf(one)}</bdi></button>)}</p>
         <p class="lead">{effect.against === undefined
           ? <>It gave <Word>{said}</Word> {percent(effect.value)}.{words[0] && <> Without <Word>{textOf(words[0])}</Word> in the text, it gives it <b>{percent(effect.value + words[0].change!)}</b>.</>}</>
           : <><Against name={effect.name} value={effect.value} />.{words[0] && <> Without <Word>{textOf(words[0])}</Word> in the text, <b><Against name={effect.name} value={effect.value + words[0].change!} /></b>.</>}
             <span class="soft"> ({effect.name} = {number(effect.value, 2)})</span></>}</p>
+        {layer && way && <WayOf {...{view, effect, layer, way}} />}
         {layer ? <>
           <p class="controls">
             <label>Links of <select value={layer.path} onChange={(e) => view.set({layer: e.currentTarget.value, head: -1})}>{layers.map((one) => <option value={one.path}>{one.path}</option>)}</select></label>
@@ -97,7 +102,7 @@ export function EffectView(view: View) {
             <button type="button" class="link" onClick={() => { setChosen(-1); setWhole(!whole); }}>{whole ? 'fewer' : 'all'}</button></p>}
           <p class="readout"><output>{row ? <><Word>{row.unit.label}</Word>: {columns.map((one) => `${one.title} ${one.of(row) === undefined ? 'not measured' : one.text(one.of(row)!)}`).join(', ')}
             {row.measured !== undefined && effect.against === undefined && <>: {percent(effect.value)} with it, {percent(effect.value - row.measured)} without</>}</>
-            : rank === undefined ? '' : <>Do large weights mean large effects? Here the ranks of both agree by <b>{number(rank, 2)}</b> (1: the same order, 0: none).</>}</output></p>
+            : rank === undefined ? '' : <>Do large weights mean large effects? Here the ranks of both agree by <b>{number(rank, 2)}</b> (1: the same order, 0: none, −1: the other way round).</>}</output></p>
         </> : <Empty>This model has no attention from this word. The measured effects of words are below.</Empty>}
         {!layer && <table><tbody>{words.map((one) => <tr><th>{textOf(one)}</th><td>{signed(-one.change!)}</td></tr>)}</tbody></table>}
         <Heads {...view} effect={effect} />
@@ -115,12 +120,39 @@ export function EffectView(view: View) {
   );
 }
 
+// From the word that matters to the choice, over the word that was looked at.
+function WayOf({view, effect, layer, way}: { view: View; effect: Effect; layer: Attention; way: Way }) {
+  const {matters, looked, by} = way, chosen = /^log p\((.*)\) - log p\(/.exec(effect.name)?.[1] ?? nameOf(effect), M = <Word>{matters.unit.label}</Word>, L = <Word>{looked.unit.label}</Word>;
+  if (matters === looked) return <p class="way">When it chose <Word>{chosen}</Word>, it looked at {M} itself ({matters.weight.toFixed(2)} in {layer.path}).</p>;
+  const show = () => by && view.set({view: 'map', layer: by.layer.path, head: by.head, pinned: true, ...placeIn(view, by, way)});
+  return (
+    <p class="way">When it chose <Word>{chosen}</Word>, it looked at {L} ({looked.weight.toFixed(2)} in {layer.path}){matters.weight >= 0 && <>, {matters.weight < 0.05 ? 'not' : 'less'} at {M} ({matters.weight.toFixed(2)})</>}.{' '}
+      {by ? <>But {L} was more than itself by then: before, it had looked at {M} ({by.weight.toFixed(2)} in <button type="button" class="link" onClick={show}>{by.layer.path}, head {by.layer.heads[by.head]}</button>).{' '}
+        {by.off !== undefined ? <>With that head switched off, {effect.against === undefined
+          ? <>it gives <Word>{chosen}</Word> <b>{percent(effect.value + by.off)}</b> (with it, {percent(effect.value)})</> : <><b><Against name={effect.name} value={effect.value + by.off} /></b> (with it, {timesOf(effect.value)})</>}.</>
+          : <>What happens with that head switched off was not measured.</>}</>
+        : <>No head in which {L} looked most at {M} was recorded: its way is not to be seen in single weights.</>}</p>
+  );
+}
+
+function placeIn({trace, choices}: View, by: NonNullable<Way['by']>, way: Way): { query: number; key: number } {
+  const panel = panelOf(trace, by.layer, by.head, choices);
+  // Units of the way begin at the first key of the choice's layer, which is that of the text.
+  return {query: Math.max(0, panel.queries.findIndex((one) => one.index.includes(way.looked.unit.index[0]))), key: Math.max(0, panel.keys.findIndex((one) => one.index.includes(way.matters.unit.index[0])))};
+}
+
+// How many times as likely, of the difference of log-probabilities.
+function timesOf(value: number): string {
+  const times = Math.exp(Math.abs(value));
+  return times >= 100 ? Number(times.toPrecision(2)).toLocaleString('en') : number(times, times >= 10 ? 0 : 1);
+}
+
 // 'a is 7 times as likely as b', from log p(a) - log p(b).
 function Against({name, value}: { name: string; value: number }) {
-  const [, a, b] = /^log p\((.*)\) - log p\((.*)\)$/.exec(name) ?? [], times = Math.exp(Math.abs(value));
+  const [, a, b] = /^log p\((.*)\) - log p\((.*)\)$/.exec(name) ?? [];
   if (a === undefined) return <>{name} is {number(value, 2)}</>;
   const [more, less] = value >= 0 ? [a, b] : [b, a];
-  return <><Word>{more}</Word> is {times >= 100 ? Number(times.toPrecision(2)).toLocaleString('en') : number(times, 1)} times as likely as <Word>{less}</Word></>;
+  return <><Word>{more}</Word> is {timesOf(value)} times as likely as <Word>{less}</Word></>;
 }
 
 function Heads({effect, ...view}: View & { effect: Effect }) {

@@ -4,7 +4,7 @@ import {useMemo} from 'preact/hooks';
 import {cividis} from '../colour';
 import type {View} from '../context';
 import {csvLine, Figure, type Drawing} from '../figure';
-import {headStats, keysOf, kMasked, kNotCaptured, maskRows, number, queriesOf, rowsOf, scaleOf, type HeadStats} from '../numbers';
+import {headStats, keysOf, kMasked, kNotCaptured, maskPooled, maskRows, number, queriesOf, rowsOf, scaleOf, type HeadStats} from '../numbers';
 import {Empty, Legend, Note} from '../parts';
 import type {Attention, Trace} from '../trace';
 
@@ -14,7 +14,7 @@ const kGap = 12, kCaption = 34;
 
 function placesOf(thumbs: Thumb[], byLayer: boolean, width: number) {
   const most = byLayer ? Math.max(1, ...thumbs.map((one) => one.layer.heads.length)) : 8;
-  const size = Math.max(56, Math.min(150, Math.floor((width - kGap) / Math.min(most, Math.max(2, Math.floor(width / 130)))) - kGap));
+  const size = Math.max(56, Math.min(150, Math.floor((width - kGap) / Math.min(most, Math.max(2, Math.floor(width / 86)))) - kGap));
   const columns = Math.max(1, Math.min(most, Math.floor((width + kGap) / (size + kGap))));
   const places: { x: number; y: number }[] = [], titles: { text: string; y: number }[] = [];
   let x = 0, y = byLayer ? 0 : 4, last: Attention | undefined;
@@ -91,7 +91,7 @@ export function HeadsView(view: View) {
       <Note title={`${thumbs.length} heads, ${thumbs.length} ways to look`}>
         <p>Each square is one head's map: rows look, columns are looked at. All share one colour scale.</p>
         <p><b>Entropy</b> is 0 for a head that looks at one word, and 1 for one that looks at all alike. <b>Diagonal</b> is the weight at the word's own place.
-          A <b>sink</b> is the word that gets most of all rows, often the first or the last one: a place to look at when there is nothing to find.
+          A <b>sink</b> is the word that gets most of all rows, often the first or the last one: a place to look at when there is nothing to find.{' '}
           <b>Importance</b> is what the head does to the words that were chosen, by its gradients: the view Effect has it for each.</p>
       </Note>
     </div>
@@ -112,7 +112,8 @@ function drawThumb({layer, head}: Thumb, put: Cell, blank: (kind: 'masked' | 'mi
     const map = view.trace.tensor(layer.pooled?.maps.find((one) => one.head === layer.heads[head])?.max);
     if (!map) return blank('missing');
     [T, S] = map.shape;
-    at = (i, j) => map.data[i * S + j];
+    const seen = maskPooled(layer, map.data, T, S), K = S;
+    at = (i, j) => seen[i * K + j];
   }
   blank('masked');
   const rows = Math.min(T, kMostCells), columns = Math.min(S, kMostCells);

@@ -5,14 +5,14 @@
 import {useEffect, useLayoutEffect, useMemo, useRef, useState} from 'preact/hooks';
 import type {View} from '../context';
 import {csvLine, exportsNow, useThemeCount, useWidth} from '../figure';
-import {kLeftOut, kNotCaptured, number, type ScaleName} from '../numbers';
+import {kLeftOut, kNotCaptured, maskPooled, number, type ScaleName} from '../numbers';
 import {caption, Empty, Legend, Note, Word} from '../parts';
-import {themeOf} from '../surface';
+import {CanvasSurface, themeOf} from '../surface';
 import {kCoarsest, kHidden, kTile, weightAt} from '../tile';
 import {longHead, painted, Tiles} from '../tiles';
 import {tokenLabel} from '../words';
 
-const kMini = 150, kLabel = 84, kClosest = 40, kFirst = 16;  // px
+const kMini = 150, kLabel = 84, kRight = 30, kClosest = 40, kFirst = 16;  // px
 export interface Window { t: number; s: number; size: number }  // the token in the upper left corner, and px of a cell
 
 // The level whose cells are about a pixel, or more: 0 is a token a cell.
@@ -27,7 +27,7 @@ export function LongMap(view: View) {
   const [find, setFind] = useState('');
   const [at, setAt] = useState<{ t: number; s: number } | undefined>(undefined);
   const cells = panel!.cells;  // of words; without them, all is of tokens
-  const T = cells ? panel!.queries.length : layer.q.end - layer.q.begin, S = cells ? panel!.keys.length : layer.k.end - layer.k.begin, side = Math.max(200, Math.min(width, 760)), inner = side - kLabel;
+  const T = cells ? panel!.queries.length : layer.q.end - layer.q.begin, S = cells ? panel!.keys.length : layer.k.end - layer.k.begin, side = Math.max(200, Math.min(width, 760)), inner = side - kLabel - kRight;
   const whole = inner / Math.max(T, S), place = useRef<Window>({t: 0, s: 0, size: 0});
   const first = cells ? Math.max(whole, kFirst) : whole, height = kLabel + Math.min(inner, T * Math.max(first, place.current.size));
   if (!place.current.size && width) place.current = {t: 0, s: 0, size: first};
@@ -35,8 +35,8 @@ export function LongMap(view: View) {
   const tiles = useMemo(() => kept && new Tiles(kept, () => setCount((n) => n + 1)), [kept]);
   useEffect(() => () => tiles?.close(), [tiles]);
   const map = pooled?.maps.find((one) => one.head === layer.heads[head]), values = trace.tensor(choices.pool === 'max' ? map?.max : map?.mean);
-  const colours = canvas.current ? themeOf(canvas.current) : undefined, ground = colours?.line ?? '#888888';
-  const far = useMemo(() => (cells ? painted(cells, T, S, choices.scale, '#888888') : values && painted(values.data, values.shape[0], values.shape[1], choices.scale, '#888888')), [cells, values, choices.scale]);
+  const ground = themeOf(document.documentElement).ground;
+  const far = useMemo(() => (cells ? painted(cells, T, S, choices.scale, ground) : values && painted(maskPooled(layer, values.data, values.shape[0], values.shape[1]), values.shape[0], values.shape[1], choices.scale, ground)), [cells, values, choices.scale, ground]);
   const farOf: [number, number] = cells ? [T, S] : [pooled?.queries ?? T, pooled?.keys ?? S];
   const query = cells ? choices.query : panel!.queries[choices.query]?.index[0] ?? 0, key = cells ? choices.key : panel!.keys[choices.key]?.index[0] ?? 0;
   const labels = {query: (t: number) => (cells ? panel!.queries[t]?.label ?? '' : tokenLabel(trace.sequence(layer.q.seq), layer.q.begin + t)), key: (s: number) => (cells ? panel!.keys[s]?.label ?? '' : tokenLabel(trace.sequence(layer.k.seq), layer.k.begin + s))};
@@ -47,13 +47,14 @@ export function LongMap(view: View) {
     const size = Math.max(whole, Math.min(kClosest, w.size)), seen = inner / size;
     return {size, t: Math.max(0, Math.min(Math.max(0, T - seen), w.t)), s: Math.max(0, Math.min(Math.max(0, S - seen), w.s))};
   };
+  const unit = kMini / Math.max(T, S), miniWidth = Math.max(24, S * unit), miniHeight = Math.max(24, T * unit);
   const frame = useRef(0);
   const draw = () => {
     frame.current = 0;
     const c = canvas.current, w = place.current;
     if (!c || !width) return;
     paintWindow(c, {side, height, inner, w, far, pooledOf: farOf, tiles, scale: choices.scale, ground, query, key, T, S, labels});
-    if (mini.current) paintMini(mini.current, far, farOf, T, S, w, inner);
+    if (mini.current) paintMini(mini.current, far, [miniWidth, miniHeight], T, S, w, inner);
   };
   const later = () => { frame.current ||= requestAnimationFrame(draw); };
   const go = (w: Window) => { place.current = clamp(w); later(); };
@@ -129,8 +130,8 @@ export function LongMap(view: View) {
     return view.set({query: found, key: s, pinned: true});
   };
   const miniGo = (event: MouseEvent) => {
-    const rect = mini.current!.getBoundingClientRect(), n = Math.max(T, S), w = place.current, seen = inner / w.size;
-    go({...w, t: ((event.clientY - rect.top) / kMini) * n - seen / 2, s: ((event.clientX - rect.left) / kMini) * n - seen / 2});
+    const rect = mini.current!.getBoundingClientRect(), w = place.current, seen = inner / w.size;
+    go({...w, t: ((event.clientY - rect.top) / rect.height) * T - seen / 2, s: ((event.clientX - rect.left) / rect.width) * S - seen / 2});
   };
   if (!values && !kept && !cells) return <Empty>Rows of this layer were not captured, nor a map of them. {trace.raw.capture.dropped.join('; ')}</Empty>;
   const read = at ?? {t: query, s: key};
@@ -153,11 +154,11 @@ export function LongMap(view: View) {
           {textOf(valueAt(read.t, read.s))}</output></p>
       </div>
       <div>
-        <canvas ref={mini} class="mini" role="img" aria-label="The whole map; click to go there" style={{width: `${kMini}px`, height: `${kMini}px`}} onClick={miniGo} />
+        <canvas ref={mini} class="mini" role="img" aria-label="The whole map; click to go there" style={{width: `${miniWidth}px`, height: `${miniHeight}px`}} onClick={miniGo} />
         <Note title="A long text">
           <p><b>Drag</b> to move, <b>wheel</b> or pinch to zoom, click a cell to hold it. The small map shows where you are.</p>
           {pooled && values && !cells && <p>From afar a cell is a block of {number(pooled.queries / values.shape[0], 0)} × {number(pooled.keys / values.shape[1], 0)} tokens. The <b>maximum</b> shows single strong links; a <b>mean</b> wipes them out, and shows where much of the weight goes.</p>}
-          {cells ? <p>Rows look, columns are looked at; bright is much, and grey is masked. A row shares out exactly 1.</p> : kept ? <p>Of this head queries and keys were kept: near by, weights are <b>computed again</b> from them on this page, to within {number(kept.error, 5)} of the exact ones.</p>
+          {cells ? <p>Rows look, columns are looked at; bright is much, and what is hatched may not be seen. A row shares out exactly 1.</p> : kept ? <p>Of this head queries and keys were kept: near by, weights are <b>computed again</b> from them on this page, to within {Number(kept.error.toPrecision(2))} of the exact ones.</p>
             : <p>Whole rows of this head were <b>not captured</b>; blocks are all that is known. {layer.tiles?.length ? <>Heads that can be zoomed: {layer.tiles.map((one) => one.head).join(', ')}.</> : <code>--trace-head {layer.path}.{layer.heads[head]}</code>}</p>}
           {values && !cells && <p>The largest block has <b>{number(Array.from(values.data).reduce((a, b) => Math.max(a, b), 0))}</b>: where all is dark, other <i>Colours</i> show more.</p>}
           <p>Now: <Word>{labels.query(query)}</Word>.</p>
@@ -188,13 +189,17 @@ function paintWindow(canvas: HTMLCanvasElement, scene: Scene): void {
   c.save();
   c.beginPath(); c.rect(kLabel, kLabel, inner, inner); c.clip();
   const x = (s: number) => kLabel + (s - w.s) * size, y = (t: number) => kLabel + (t - w.t) * size;
+  const hatch = new CanvasSurface(c, theme);
+  hatch.hatch(Math.max(kLabel, x(0)), Math.max(kLabel, y(0)), Math.min(inner, S * size), Math.min(inner, T * size), 'masked');
   if (far) c.drawImage(far, x(0), y(0), scene.pooledOf[1] * size, scene.pooledOf[0] * size);
   const level = levelOf(size), block = kTile * 2 ** level;
   if (tiles && level <= kCoarsest)
     for (let row = Math.floor(w.t / block); row * block < Math.min(T, w.t + inner / size); ++row)
       for (let column = Math.floor(w.s / block); column * block < Math.min(S, w.s + inner / size); ++column) {
         const picture = tiles.picture(level, row, column, scene.scale, scene.ground);
-        if (picture) c.drawImage(picture, x(column * block), y(row * block), block * size, block * size);
+        if (!picture) continue;
+        hatch.hatch(x(column * block), y(row * block), Math.min(block, S - column * block) * size, Math.min(block, T - row * block) * size, 'masked');  // over the map from afar
+        c.drawImage(picture, x(column * block), y(row * block), block * size, block * size);
       }
   c.strokeStyle = theme.accent;
   c.lineWidth = 1.5;
@@ -222,13 +227,13 @@ function paintWindow(canvas: HTMLCanvasElement, scene: Scene): void {
   }
 }
 
-function paintMini(canvas: HTMLCanvasElement, far: HTMLCanvasElement | undefined, pooledOf: [number, number], T: number, S: number, w: Window, inner: number): void {
-  const c = sized(canvas, kMini, kMini), theme = themeOf(canvas), unit = kMini / Math.max(T, S);
+function paintMini(canvas: HTMLCanvasElement, far: HTMLCanvasElement | undefined, [width, height]: [number, number], T: number, S: number, w: Window, inner: number): void {
+  const c = sized(canvas, width, height), theme = themeOf(canvas);
   c.fillStyle = theme.line;
-  c.fillRect(0, 0, kMini, kMini);
-  if (far) c.drawImage(far, 0, 0, pooledOf[1] * unit, pooledOf[0] * unit);
-  const seen = Math.max(5, (inner / w.size) * unit);
+  c.fillRect(0, 0, width, height);
+  if (far) c.drawImage(far, 0, 0, width, height);
+  const wide = Math.max(5, Math.min(width - 2, (inner / w.size / S) * width)), high = Math.max(5, Math.min(height - 2, (inner / w.size / T) * height));
   c.strokeStyle = theme.accent;
   c.lineWidth = 2;
-  c.strokeRect(Math.min(kMini - 5, w.s * unit), Math.min(kMini - 5, w.t * unit), Math.min(kMini - 2, seen), Math.min(kMini - 2, seen));
+  c.strokeRect(Math.max(1, Math.min(width - wide - 1, (w.s / S) * width)), Math.max(1, Math.min(height - high - 1, (w.t / T) * height)), wide, high);
 }

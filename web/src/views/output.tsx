@@ -32,7 +32,7 @@ export function OutputView(view: View) {
   return (
     <div class="with-note">
       <div>
-        {!tags && <p class="lead"><bdi>{result.text || '(nothing)'}</bdi></p>}
+        {!tags && trace.raw.model.task !== 'translate' && <p class="lead"><bdi>{result.text || '(nothing)'}</bdi></p>}
         <ol class="choices">
           {result.steps.map((step) => {
             const word = tags ? trace.sequence(result.seq).tokens[step.row]?.text.trim() : undefined;
@@ -52,8 +52,8 @@ export function OutputView(view: View) {
           {same && <p class="readout"><output>{said(panel, at.query, at.key)}</output></p>}
         </>}
         {!panel && !tags && trace.raw.model.task === 'translate' && <Empty>This model has no attention from the translation to the source: it remembers the whole sentence in one state.</Empty>}
-        <h3>Hypotheses</h3>
-        {trace.results.length > 1
+        {!tags && <h3>Hypotheses</h3>}
+        {tags ? null : trace.results.length > 1
           ? <table class="hyps"><thead><tr><th>text</th><th>log-probability</th><th>score</th></tr></thead><tbody>
             {trace.results.map((one, i) => <tr class={i === choices.hyp ? 'chosen' : ''}><td><button type="button" class="plain" onClick={() => view.set({hyp: i})}><bdi>{one.text || '(nothing)'}</bdi></button>{!one.finished && <i class="soft"> cut off</i>}</td>
               <td>{number(one.logprob, 2)}</td><td>{number(one.score)}</td></tr>)}</tbody></table>

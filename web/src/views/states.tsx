@@ -52,7 +52,7 @@ export function StatesView(view: View) {
         {!state.gates && state.cell !== 'rnn' && <p class="soft">Gates were not captured.</p>}
       </div>
       <Note title={`A memory that is read ${state.direction === 'forward' ? 'from the first word on' : 'from the last word back'}`}>
-        <p>A {state.cell === 'rnn' ? 'recurrent layer' : state.cell.toUpperCase()} reads one word at a time and keeps a list of numbers, its <b>state</b>. Each line is that list after a word.</p>
+        <p>{state.cell === 'rnn' ? 'A recurrent layer' : state.cell === 'gru' ? 'A GRU' : 'An LSTM'} reads one word at a time and keeps a list of numbers, its <b>state</b>. Each line is that list after a word.</p>
         {state.cell !== 'rnn' && <p><b>Gates</b> are numbers between 0 and 1 that say how much of the old is kept and how much of the new is let in.</p>}
         <p>A column that keeps its colour over many words remembers something; one that flips at a word reacts to it.</p>
       </Note>

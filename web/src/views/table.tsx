@@ -29,8 +29,8 @@ export function TableView(view: View) {
         <p><label><input type="checkbox" checked={all} onChange={(e) => setAll(e.currentTarget.checked)} /> all rows, not only <bdi>{panel.queries[choices.query]?.label}</bdi></label></p>
         <table class="data">
           <caption>{panel.layer.path}, {headName(panel.layer, panel.head)}</caption>
-          <thead><tr><th scope="col">looks</th><th scope="col">at</th><th scope="col">weight</th><th scope="col">rank</th></tr></thead>
-          <tbody>{lines.slice(0, kMost).map(({i, j, value, rank}) => <tr><td><bdi>{panel.queries[i].label}</bdi></td><td><bdi>{panel.keys[j].label}</bdi></td><td>{name(value)}</td><td>{value >= 0 ? rank : ''}</td></tr>)}</tbody>
+          <thead><tr><th scope="col">looks</th><th scope="col" class="at">at</th><th scope="col">weight</th><th scope="col">rank</th></tr></thead>
+          <tbody>{lines.slice(0, kMost).map(({i, j, value, rank}) => <tr><td><bdi>{panel.queries[i].label}</bdi></td><td class="at"><bdi>{panel.keys[j].label}</bdi></td><td>{name(value)}</td><td>{value >= 0 ? rank : ''}</td></tr>)}</tbody>
         </table>
         {lines.length > kMost && <p class="soft">{kMost} of {lines.length} lines; the saved CSV has all of them.</p>}
       </div>

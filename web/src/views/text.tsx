@@ -6,7 +6,7 @@ import type {View} from '../context';
 import {exportsNow, paint, svgOf, useThemeCount, useWidth, type Drawing} from '../figure';
 import {kLeftOut, kMasked, kNotCaptured, scaleOf} from '../numbers';
 import {row, strongest} from '../panel';
-import {caption, Empty, Legend, Note, Removed, said, Word} from '../parts';
+import {BadRow, caption, Empty, Legend, Note, Removed, said, Word} from '../parts';
 import {themeOf} from '../surface';
 import {stepsByRow, writes} from '../words';
 import {panelCsv} from './map';
@@ -88,6 +88,7 @@ export function TextView(view: View) {
         </div>
         <p class="readout"><output>{said(panel, query, hover ? best[0] ?? choices.key : choices.key)}</output></p>
         <Removed panel={panel} query={query} />
+        <BadRow panel={panel} query={query} />
       </div>
       <Note title="What does a word look at?">
         <p>{cross
@@ -97,6 +98,7 @@ export function TextView(view: View) {
         <p><b>Point</b> at a word to see its links, <b>click</b> to hold it. The line's width is the weight; thin lines are the strongest link of every other word.</p>
         {(view.trace.raw.effects?.length ?? 0) > 0 && <p>Did it <b>matter</b> what it looked at? <button type="button" class="link" onClick={() => view.set({view: 'effect', why: whyOf(view, query)})}>What each word was worth</button> has been measured.</p>}
         <p>A model has many <b>heads</b> that look in their own ways: the keys <kbd>[</kbd> <kbd>]</kbd> go through them, <kbd>{'{'}</kbd> <kbd>{'}'}</kbd> through layers.</p>
+        {panel.keys.some((key) => key.special) && <p><Word>{panel.keys.find((key) => key.special)!.label}</Word> is no word: it is a mark of the model's own, and may be looked at as words are.</p>}
         {panel.layer.feed && <p>The query is the decoder's state {panel.layer.feed.at === 'prev' ? 'before' : 'after'} the word was read.</p>}
       </Note>
     </div>

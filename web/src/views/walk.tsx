@@ -3,11 +3,11 @@
 import {useEffect, useMemo} from 'preact/hooks';
 import type {View} from '../context';
 import {csvLine, exportsNow} from '../figure';
+import {kSteps, Next} from '../guide';
 import {number, walk, type Walk} from '../numbers';
 import {Bar, Empty, Note, Strip, Word} from '../parts';
 import {keyUnits, queryUnits} from '../words';
 
-const kNames = ['Project', 'Score', 'Scale', 'Mask', 'Softmax', 'Mix'];
 const kMostRows = 30;
 
 export function WalkView(view: View) {
@@ -24,17 +24,16 @@ export function WalkView(view: View) {
   }, [done]);
   if (!layer || typeof done === 'string') return <Empty>The steps cannot be shown: {String(done)}.</Empty>;
   const from = queries[t]?.label ?? '?', to = keys[s]?.label ?? '?', step = Math.max(1, Math.min(6, choices.step));
-  const names = layer.score.fn === 'additive' ? ['Project', 'Score', 'Scale', 'Mask', 'Softmax', 'Mix'] : kNames;
   return (
     <div>
       <p class="lead">How <Word>{from}</Word> came to give <b>{number(done.weights[s])}</b> of its attention to <Word>{to}</Word>
-        <span class="soft"> ({layer.path}, head {layer.heads[head]}{choices.head < 0 && ': a mean over heads has no steps of its own, so this is the first one'})</span></p>
+        <span class="soft"> ({layer.path}, head {layer.heads[head]}{choices.head < 0 && '; a mean has no steps'})</span></p>
       <div class="steps" role="group" aria-label="Steps">
-        {names.map((name, i) => <button type="button" class={i + 1 === step ? 'now' : ''} aria-current={i + 1 === step ? 'step' : undefined}
+        {kSteps.map((name, i) => <button type="button" class={i + 1 === step ? 'now' : ''} aria-current={i + 1 === step ? 'step' : undefined}
           onClick={() => view.set({step: i + 1})}><b>{i + 1}</b> {name}</button>)}
       </div>
       <div class="walk">
-        <Note title={`${step}. ${names[step - 1]}`}><StepText {...{view, done, step, s, from, to}} /></Note>
+        <Note title={`${step}. ${kSteps[step - 1]}`}><StepText {...{view, done, step, t, s, from, to}} />{step < 6 && <Next {...view} />}</Note>
         <div class="ledger-box"><Ledger {...{view, done, step, s, labels: keys.map((one) => one.label), chosen: (key) => pick(view, key)}} /></div>
       </div>
       <Check done={done} tolerance={trace.raw.capture.tolerance} />
@@ -47,21 +46,23 @@ function pick(view: View, token: number): void {
   if (unit >= 0) view.set({key: unit, pinned: true});
 }
 
-interface StepProps { view: View; done: Walk; step: number; s: number; from: string; to: string }
+interface StepProps { view: View; done: Walk; step: number; t: number; s: number; from: string; to: string }
 
-function StepText({view, done, step, s, from, to}: StepProps) {
+function StepText({view, done, step, t, s, from, to}: StepProps) {
   const layer = view.panel!.layer, additive = layer.score.fn === 'additive', D = done.q.length;
   const most = Math.max(...done.q.map(Math.abs), ...done.keys[s].map(Math.abs));
   const root = Math.abs(layer.score.scale - 1 / Math.sqrt(D)) < 1e-6;
+  // Over recurrent, convolutional and plain layers the state itself may be all three.
+  const itself = layer.path.startsWith('blocks') && done.keys[t]?.every((x, i) => x === done.q[i]);
   if (step === 1) return (
     <>
-      <p>{additive
+      <p>{itself ? <>Each word is a list of numbers, its <b>state</b> h. Here it is all three: the <b>query</b> (what am I looking for?), the <b>key</b> (what do I offer?) and the <b>value</b> (what do I give?).</> : additive
         ? <>The decoder's state becomes a <b>query</b> (W s + b), and each state of what was read a <b>key</b> (U h).</>
         : <>Each word is a list of numbers. Three learned tables turn it into a <b>query</b> (what am I looking for?), a <b>key</b> (what do I offer?) and a <b>value</b> (what do I give?).</>}</p>
       <Strip label={`query of ${from}`} values={done.q} max={most} />
       <Strip label={`key of ${to}`} values={done.keys[s]} max={most} />
       {done.values && <Strip label={`value of ${to}`} values={done.values[s]} max={Math.max(...done.values[s].map(Math.abs))} />}
-      <p class="soft">Orange is above 0, purple below. The word's own numbers, before the tables, were not captured.</p>
+      <p class="soft">Orange is above 0, purple below.{!itself && <> The word's own numbers, before the tables, were not captured.</>}</p>
       {layer.path.startsWith('blocks') && <p class="soft">Here the value is the state h of the layer below, and what comes out is the context c of [h ; c].</p>}
     </>
   );
@@ -123,31 +124,31 @@ interface LedgerProps { view: View; done: Walk; step: number; s: number; labels:
 
 // One line a key, one column more at each step.
 function Ledger({done, step, s, labels, chosen, view}: LedgerProps) {
-  const S = labels.length;
+  const S = labels.length, again = (i: number) => labels.indexOf(labels[i]) !== labels.lastIndexOf(labels[i]);  // its place tells it from its likes
   const order = S <= kMostRows ? labels.map((_, i) => i) : Array.from(done.weights.keys()).sort((a, b) => done.weights[b] - done.weights[a]).slice(0, kMostRows);
   const rest = S - order.length, mass = 1 - order.reduce((sum, i) => sum + done.weights[i], 0);
-  const mostNorm = done.norms ? Math.max(...done.norms) : 0, now = (n: number) => (n === step ? 'now' : '');
+  const mostNorm = done.norms ? Math.max(...done.norms) : 0, now = (n: number) => (n === step ? 'now' : step >= 5 ? 'past' : '');  // past: hidden where there is no room
   return (
     <table class="ledger">
-      <thead><tr><th>key</th>{step === 1 && <th class="now">length of its key</th>}
+      <thead><tr><th>word</th>{step === 1 && <th class="now">length of its key</th>}
         {step >= 2 && <th class={now(2)}>{view.panel!.layer.score.fn === 'additive' ? 'score' : 'q · k'}</th>}{step >= 3 && <th class={now(3)}>scaled</th>}{step >= 4 && <th class={now(4)}>seen</th>}
-        {step >= 5 && <th class={now(5)}>e^(s−max)</th>}{step >= 5 && <th class={now(5)}>weight</th>}{step >= 6 && <th class={now(6)}>w · |v|</th>}</tr></thead>
+        {step >= 5 && <th class={now(5)}>e^(s−max)</th>}{step >= 5 && <th class={step === 5 ? 'now' : ''}>weight</th>}{step >= 6 && <th class={now(6)}>w · |v|</th>}</tr></thead>
       <tbody>{order.map((i) => {
         const hidden = step >= 4 && !done.visible[i] ? 'hidden' : '';
         return (
           <tr class={`${i === s ? 'chosen' : ''} ${hidden}`} onClick={() => chosen(i)}>
-            <th><bdi>{labels[i]}</bdi></th>
+            <th><bdi>{labels[i]}</bdi>{again(i) && <small class="soft"> {i + 1}.</small>}</th>
             {step === 1 && <td class="now">{number(Math.sqrt(done.keys[i].reduce((a, x) => a + x * x, 0)), 2)}</td>}
             {step >= 2 && <td class={now(2)}>{number(done.raw[i], 2)}</td>}
             {step >= 3 && <td class={now(3)}>{number(done.scores[i], 2)}</td>}
             {step >= 4 && <td class={now(4)}>{done.visible[i] ? 'yes' : 'masked'}</td>}
             {step >= 5 && <td class={now(5)}>{number(done.exps[i])}</td>}
-            {step >= 5 && <td class={`wide ${now(5)}`}>{number(done.weights[i])}<Bar value={done.weights[i]} /></td>}
+            {step >= 5 && <td class={`wide ${step === 5 ? 'now' : ''}`}>{number(done.weights[i])}<Bar value={done.weights[i]} /></td>}
             {step >= 6 && <td class={`wide ${now(6)}`}>{done.norms ? <>{number(done.norms[i], 2)}<Bar value={done.norms[i]} max={mostNorm} /></> : 'not captured'}</td>}
           </tr>
         );
       })}</tbody>
-      {rest > 0 && <tfoot><tr><td colSpan={7}>and {rest} other keys{step >= 5 && ` with ${number(mass)} together`}</td></tr></tfoot>}
+      {rest > 0 && <tfoot><tr><td colSpan={7}>and {rest} other words{step >= 5 && ` with ${number(mass)} together`}</td></tr></tfoot>}
     </table>
   );
 }
@@ -157,7 +158,7 @@ function Check({done, tolerance}: { done: Walk; tolerance: number }) {
   const worst = Math.max(...done.differences.map((one) => one.difference)), good = worst <= tolerance;
   return (
     <p class={`check ${good ? 'good' : 'bad'}`}><b>{good ? 'These are the model’s own numbers.' : 'These are NOT the model’s numbers.'}</b> Computed here again, they differ from the recorded
-      ones by {done.differences.map((one, i) => <>{i > 0 && ', '}{one.difference.toExponential(1)} ({one.name})</>)}; the trace allows {tolerance.toExponential(0)}.</p>
+      ones by {done.differences.map((one, i) => <>{i > 0 && ', '}<span class="whole">{one.difference.toExponential(1)}</span> ({one.name})</>)}; the trace allows <span class="whole">{tolerance.toExponential(0)}</span>.</p>
   );
 }
 
