@@ -2,6 +2,7 @@
 #include "heed/dist/ring_attention.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,12 @@ using kernels::AttentionOutputs;
 using kernels::Mask;
 using kernels::MaskAlignment;
 
-// A chunk of this rank's queries with a chunk of the keys that are here.
+// Between blocks of so many queries, a communicator may move messages on that are under way: some ten milliseconds of
+// work each, and enough tasks for the threads of one machine.
+constexpr int64_t kQueriesAtOnce = 2048;
+constexpr int64_t kWholeChunks = std::numeric_limits<int64_t>::max();
+
+// Queries of a chunk of this rank with a chunk of the keys that are here.
 struct Pair {
   Rows queries, keys;          // in the sequence
   int64_t query_at, key_at;    // where they begin among this rank's rows, and in the block
@@ -40,18 +46,21 @@ struct Pair {
   }
 };
 
-std::vector<Pair> pairs_of(const Placement& placement, int rank, int owner) {
+std::vector<Pair> pairs_of(const Placement& placement, int rank, int owner, int64_t queries_at_once) {
   std::vector<Pair> pairs;
   int64_t query_at = 0;
-  for (int i = 0; i < 2; ++i) {
-    const Rows queries = placement.chunk(placement.chunks_of(rank)[i]);
+  for (int place = 0; place < 2; ++place) {
+    const Rows chunk = placement.chunk(placement.chunks_of(rank)[place]);
     int64_t key_at = 0;
     for (const int key_chunk : placement.chunks_of(owner)) {
       const Rows keys = placement.chunk(key_chunk);
-      pairs.push_back({queries, keys, query_at, key_at, i, key_chunk});
+      for (int64_t at = 0; at < chunk.count(); at += std::min(queries_at_once, chunk.count())) {
+        const Rows queries{chunk.begin + at, chunk.begin + at + std::min(queries_at_once, chunk.count() - at)};
+        pairs.push_back({queries, keys, query_at + at, key_at, place, key_chunk});
+      }
       key_at += keys.count();
     }
-    query_at += queries.count();
+    query_at += chunk.count();
   }
   return pairs;
 }
@@ -198,10 +207,11 @@ struct RingAttention::Rank {
 
   int index() const { return communicator.rank(); }
 
-  // body(pair, its options, whether any query sees a key) for the pairs of this rank's chunks with those of `owner`.
+  // body(pair, its options, whether any query sees a key) for the pairs of this rank's chunks with those of `owner`, at
+  // most so many queries each.
   template <class Body>
-  void for_pairs(int owner, const AttentionInputs& in, const AttentionOptions& options, Body&& body) {
-    for (const Pair& pair : pairs_of(placement, index(), owner)) {
+  void for_pairs(int owner, int64_t queries, const AttentionInputs& in, const AttentionOptions& options, Body&& body) {
+    for (const Pair& pair : pairs_of(placement, index(), owner, queries)) {
       const PairOptions moved(options, pair, placement.length());
       const kernels::Visibility visibility(moved.get().mask, in.q.shape(0), pair.queries.count(), pair.keys.count());
       costs.pairs += static_cast<double>(visibility.pairs() * in.q.shape(1));
@@ -235,7 +245,7 @@ void RingAttention::Rank::forward(const AttentionInputs& in, const AttentionOutp
                                   const AttentionOptions& options) {
   check_together({.pass = RingCall::Pass::forward, .in = in, .options = options, .out = out}, placement, communicator);
   RingKeys keys = keys_and_values(in);
-  const OwnOutputs part(out, longest_chunk());
+  const OwnOutputs part(out, std::min(kQueriesAtOnce, longest_chunk()));
   // What merging needs and the caller does not want.
   const bool top = out.top_weights || out.top_keys;
   const bool complete = out.stats && (!top || (out.top_weights && out.top_keys));
@@ -248,7 +258,7 @@ void RingAttention::Rank::forward(const AttentionInputs& in, const AttentionOutp
   clear_rows(rows);
   keys.go_round([&](int owner, float* data) {
     const KeyBlock block(data, in, placement.rows(owner));
-    for_pairs(owner, in, options, [&](const Pair& pair, const AttentionOptions& moved, bool seen) {
+    for_pairs(owner, kQueriesAtOnce, in, options, [&](const Pair& pair, const AttentionOptions& moved, bool seen) {
       if (!seen) return;
       const AttentionOutputs told = part.views(pair.queries.count());
       attention_forward({.q = pair.own(in.q), .k = pair.theirs(block.k), .v = pair.theirs(block.v)}, told, moved,
@@ -269,7 +279,7 @@ void RingAttention::Rank::backward(const AttentionInputs& in, const AttentionGra
   RingSums sums(link, KeyBlock::width(in));
   keys.go_round([&](int owner, float* data) {
     const KeyBlock block(data, in, placement.rows(owner)), sum(sums.begin(owner), in, placement.rows(owner));
-    for_pairs(owner, in, options, [&](const Pair& pair, const AttentionOptions& moved, bool seen) {
+    for_pairs(owner, kQueriesAtOnce, in, options, [&](const Pair& pair, const AttentionOptions& moved, bool seen) {
       if (!seen) return;
       attention_backward({.q = pair.own(in.q), .k = pair.theirs(block.k), .v = pair.theirs(block.v)},
                          {.out = pair.own(grad.out),
@@ -302,7 +312,7 @@ void RingAttention::Rank::observe(const AttentionInputs& in, const View<const fl
   keys.go_round([&](int owner, float* data) {
     const KeyBlock block(data, scored, placement.rows(owner));
     const View<float, 3> sum = received_of(sums.begin(owner), placement.rows(owner));
-    for_pairs(owner, in, options, [&](const Pair& pair, const AttentionOptions& moved, bool seen) {
+    for_pairs(owner, kWholeChunks, in, options, [&](const Pair& pair, const AttentionOptions& moved, bool seen) {
       const AttentionObservations seen_here{
           .received = to.received ? received_of(part.data(), pair.keys.count()) : to.received,
           .map_mean = cells(pair, placement, to.map_mean),

@@ -304,6 +304,39 @@ TEST(RingAttention, CausalWorkAndMessagesAreTheSameOnEveryRank) {
   }
 }
 
+// Chunks longer than the queries that are worked on at once, against one pass in f32. A row sees 40 keys; roundings are
+// as in merge_rows_test.cc, of scores below 20, and a wrong key would be an error as large as a value.
+TEST(RingAttention, LongChunks) {
+  const int64_t T = 9000, D = 8, seen = 40;
+  const Instance x{.shape = {1, 2, 1, T, T, D, D}, .mask = {.window = Window::top_left(seen - 1, 0)}};
+  Problem problem(x);
+  Parallel one(1);
+  const Results<float> expected = problem.run(one);
+  const Setting setting{.ranks = 2};
+  Whole whole(x.shape, setting);
+  run_ring(problem, setting, whole);
+  const Results<float> got = whole.results();
+  const auto largest = [](const View<float, 4>& view) {
+    float most = 0;
+    for (const float f : flatten(view)) most = std::max(most, std::abs(f));
+    return double{most};
+  };
+  const auto expect_near = [](const char* name, const std::vector<float>& a, const std::vector<float>& b,
+                              double bound) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], bound) << name << " " << i;
+  };
+  const double merges = 4, error = (2 * ((D + 10) * 20 + 5) + 2 * seen + 20 + 6 * merges) * kUnit;
+  const double v = largest(problem.v), d_out = largest(problem.d_out), keys = largest(problem.k);
+  // dS = P (dP - delta), both of them below D v d_out: P is wrong by `error` of itself, and so are dP and delta.
+  const double ds = 4 * error * D * v * d_out * x.score_scale();
+  expect_near("out", got.out, expected.out, 2 * error * v);
+  expect_near("lse", got.lse, expected.lse, 4 * error);
+  expect_near("dq", got.dq, expected.dq, 2 * ds * keys);
+  expect_near("dk", got.dk, expected.dk, 2 * ds * largest(problem.q) * 2 * seen);  // of two heads
+  expect_near("dv", got.dv, expected.dv, 2 * error * d_out * 2 * seen);
+}
+
 // A row or two a chunk.
 TEST(RingAttention, ShortSequences) {
   for (const int64_t T : {6, 7, 11}) {
@@ -420,17 +453,17 @@ TEST(RingAttention, RanksThatDifferAreNamed) {
       [](int rank, Given& given, Arrays&) {
         if (rank == 1) given.options.mask = Causal::top_left();
       },
-      "ring attention: rank 1 has causal offset 0, expected causal no as rank 0 has it");
+      "ranks differ: causal is 'none' on rank 0 and 'offset 0' on rank 1");
   expect_error(
       [](int rank, Given& given, Arrays&) {
         if (rank == 1) given.options.scale = 0.25f;
       },
-      "ring attention: rank 1 has scale 0.25, expected scale by D as rank 0 has it");
+      "ranks differ: scale is 'by D' on rank 0 and '0.25' on rank 1");
   expect_error(
       [](int rank, Given& given, Arrays& a) {
         if (rank == 1) given.in.v = a.floats({1, 2, 8, 6}), given.out.out = a.floats({1, 2, 8, 6});
       },
-      "ring attention: rank 1 has Dv 6, expected Dv 4 as rank 0 has it");
+      "ranks differ: Dv is '4' on rank 0 and '6' on rank 1");
 }
 
 TEST(RingAttention, MapsOfOtherSizesAreNamed) {

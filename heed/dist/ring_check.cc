@@ -4,10 +4,13 @@
 #include <charconv>
 #include <cstdlib>
 #include <limits>
-#include <sstream>
+#include <span>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "heed/base/error.h"
+#include "heed/dist/agree.h"
 #include "heed/kernels/attention/visibility.h"
 
 namespace heed::dist {
@@ -18,7 +21,6 @@ using kernels::AttentionOptions;
 using kernels::Mask;
 using kernels::MaskAlignment;
 
-constexpr char kErrorMark = '!';                     // what the text of a rank begins with that cannot go on
 constexpr int64_t kMostPosition = int64_t{1} << 24;  // the kernel compares positions as floats, exact up to here
 
 [[noreturn]] void fail(const std::string& what) { throw Error("ring attention: " + what); }
@@ -121,38 +123,32 @@ std::string list(std::span<const T> numbers) {
 }
 
 std::string describe(const MaskAlignment& align) {
-  return align.kind == MaskAlignment::Kind::bottom_right ? " bottom_right" : " offset " + std::to_string(align.offset);
+  return align.kind == MaskAlignment::Kind::bottom_right ? "bottom_right" : "offset " + std::to_string(align.offset);
 }
 
-// What must be the same on all ranks, a line each.
-std::vector<std::string> common_facts(const RingCall& call, const Placement& placement) {
+std::vector<Fact> common_facts(const RingCall& call, const Placement& placement) {
   const char* passes[] = {"forward", "backward", "observe"};
   const Dims<4>&q = call.in.q.shape(), &k = call.in.k.shape();
   const Mask& mask = call.options.mask;
-  std::vector<std::string> facts{std::string("pass ") + passes[static_cast<int>(call.pass)],
-                                 "length " + std::to_string(placement.length()),
-                                 "B " + std::to_string(q[0]),
-                                 "Hq " + std::to_string(q[1]),
-                                 "Hk " + std::to_string(k[1]),
-                                 "D " + std::to_string(q[3]),
-                                 "Dv " + std::to_string(call.in.v.shape(3)),
-                                 "scale " + (call.options.scale ? exactly(*call.options.scale) : "by D"),
-                                 "softcap " + exactly(call.options.softcap),
-                                 "causal" + (mask.causal ? describe(mask.causal->align) : " no"),
-                                 "lengths " + (mask.lengths ? list(mask.lengths->keys) : "none"),
-                                 "alibi" + (mask.alibi ? describe(mask.alibi->align) : " no"),
-                                 "slopes " + (mask.alibi ? list(mask.alibi->slopes) : "none"),
-                                 std::string("received ") + (call.to.received ? "wanted" : "not wanted")};
-  facts.push_back(!mask.window ? "window none"
-                               : "window [" + std::to_string(mask.window->left) + ", " +
-                                     std::to_string(mask.window->right) + "]" + describe(mask.window->align));
-  return facts;
-}
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
+  std::string window = "none";
+  if (mask.window) {
+    const auto& [left, right, align] = *mask.window;
+    window = std::to_string(left) + " to the left, " + std::to_string(right) + " to the right, " + describe(align);
+  }
+  return {{"the pass", passes[static_cast<int>(call.pass)]},
+          {"length", std::to_string(placement.length())},
+          {"B", std::to_string(q[0])},
+          {"Hq", std::to_string(q[1])},
+          {"Hk", std::to_string(k[1])},
+          {"D", std::to_string(q[3])},
+          {"Dv", std::to_string(call.in.v.shape(3))},
+          {"scale", call.options.scale ? exactly(*call.options.scale) : "by D"},
+          {"softcap", exactly(call.options.softcap)},
+          {"causal", mask.causal ? describe(mask.causal->align) : "none"},
+          {"window", window},
+          {"lengths", mask.lengths ? list(mask.lengths->keys) : "none"},
+          {"alibi", mask.alibi ? describe(mask.alibi->align) + ", slopes " + list(mask.alibi->slopes) : "none"},
+          {"received", call.to.received ? "wanted" : "not wanted"}};
 }
 
 }  // namespace
@@ -161,22 +157,15 @@ void check_together(const RingCall& call, const Placement& placement, Communicat
   std::string mine;
   try {
     check_alone(call, placement, communicator.rank());
-    mine = joined(common_facts(call, placement));
   } catch (const Error& error) {
-    mine = kErrorMark + std::string(error.what());
+    mine = error.what();
   }
   const std::vector<std::string> all = communicator.all_gather(mine);
-  if (mine[0] == kErrorMark) throw Error(mine.substr(1));
+  if (!mine.empty()) throw Error(mine);
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank][0] == kErrorMark) throw Error("rank " + std::to_string(rank) + ": " + all[rank].substr(1));
+    if (!all[rank].empty()) throw Error("rank " + std::to_string(rank) + ": " + all[rank]);
   }
-  for (size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank] == all[0]) continue;
-    std::istringstream theirs(all[rank]), first(all[0]);
-    std::string came, expected;
-    while (std::getline(theirs, came) && std::getline(first, expected) && came == expected) continue;
-    fail("rank " + std::to_string(rank) + " has " + came + ", expected " + expected + " as rank 0 has it");
-  }
+  agree(communicator, common_facts(call, placement));
 }
 
 }  // namespace heed::dist
