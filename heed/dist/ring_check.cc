@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heed/dist/ring_check.h"
 
-#include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <vector>
 
+#include "heed/base/describe.h"
 #include "heed/base/error.h"
 #include "heed/dist/agree.h"
 #include "heed/kernels/attention/visibility.h"
@@ -106,19 +105,10 @@ void check_alone(const RingCall& call, const Placement& placement, int rank) {
   }
 }
 
-std::string exactly(float x) {
-  char text[64];
-  return {text, std::to_chars(text, text + sizeof text, x).ptr};
-}
-
 template <class T>
 std::string list(std::span<const T> numbers) {
   std::string text = "[";
-  for (const T& x : numbers) {
-    if (text.size() > 1) text += ", ";
-    if constexpr (std::is_same_v<T, float>) text += exactly(x);
-    if constexpr (!std::is_same_v<T, float>) text += std::to_string(x);
-  }
+  for (const T& x : numbers) text += (text.size() > 1 ? ", " : "") + shortest(x);
   return text + "]";
 }
 
@@ -142,8 +132,8 @@ std::vector<Fact> common_facts(const RingCall& call, const Placement& placement)
           {"Hk", std::to_string(k[1])},
           {"D", std::to_string(q[3])},
           {"Dv", std::to_string(call.in.v.shape(3))},
-          {"scale", call.options.scale ? exactly(*call.options.scale) : "by D"},
-          {"softcap", exactly(call.options.softcap)},
+          {"scale", call.options.scale ? shortest(*call.options.scale) : "by D"},
+          {"softcap", shortest(call.options.softcap)},
           {"causal", mask.causal ? describe(mask.causal->align) : "none"},
           {"window", window},
           {"lengths", mask.lengths ? list(mask.lengths->keys) : "none"},
