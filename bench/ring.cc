@@ -215,9 +215,9 @@ void check(const RingBenchOptions& o, int ranks) {
   if (o.heads % o.kv_heads != 0) {
     throw Error(fmt::format("--kv-heads is {}, expected a divisor of {} (--heads)", o.kv_heads, o.heads));
   }
-  if (o.length < 2 * ranks) {
+  if (const int64_t least = 2 * int64_t{ranks}; o.length < least) {
     throw Error(
-        fmt::format("--length is {}, expected {} or more, two rows for each of {} ranks", o.length, 2 * ranks, ranks));
+        fmt::format("--length is {}, expected {} or more, two rows for each of {} ranks", o.length, least, ranks));
   }
 }
 

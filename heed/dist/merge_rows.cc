@@ -72,8 +72,8 @@ class Merge {
   Merge(const AttentionOutputs& rows, const AttentionOutputs& part, int64_t first_key, int threads)
       : rows_(rows), part_(part), first_key_(first_key) {
     if (rows.top_keys) K_ = rows.top_keys.shape(3);
-    const auto places = static_cast<size_t>(threads * K_);
-    weights_.resize(2 * places), keys_.resize(2 * places);
+    const auto places = static_cast<size_t>(K_ * 2 * threads);
+    weights_.resize(places), keys_.resize(places);
   }
 
   void row(int64_t b, int64_t h, int64_t t, int worker) noexcept {
@@ -95,8 +95,9 @@ class Merge {
  private:
   void merge_top(int64_t b, int64_t h, int64_t t, const Shares& shares, int worker) {
     const Strongest rows{rows_.top_weights.at(b, h, t), rows_.top_keys.at(b, h, t)};
-    float* const weights = &weights_[static_cast<size_t>(2 * worker * K_)];
-    int32_t* const keys = &keys_[static_cast<size_t>(2 * worker * K_)];
+    const auto place = static_cast<size_t>(K_ * 2 * worker);
+    float* const weights = &weights_[place];
+    int32_t* const keys = &keys_[place];
     for (int64_t k = 0; k < K_; ++k) {
       const int32_t key = part_.top_keys(b, h, t, k);
       rows.weights[k] *= shares.rows;
