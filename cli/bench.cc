@@ -8,6 +8,7 @@
 #include "bench/explain.h"
 #include "bench/generate.h"
 #include "bench/layers.h"
+#include "bench/ring.h"
 #include "bench/train.h"
 #include "bench/translate.h"
 #include "cli/flags.h"
@@ -106,6 +107,20 @@ is explained; times and memory alone. Examples:
   heed bench explain --model model --data corpus/test.tsv
   heed bench explain --model lm --length 16000 --sentences 1 --steps 1)";
 
+constexpr const char* kRingHelp =
+    R"(Times ring attention: one sequence over several ranks, beside the same in one process, and compares the results.
+
+Every rank has its rows of random queries, keys and values; keys and values go round the ring of ranks. 'ring s' is the
+time until the last rank was done, 'one process s' that of rank 0 with the whole sequence and as many threads as all ranks
+have, but no more than the machine has; the others wait meanwhile. Shares of the work are visible pairs of a query and a
+key. 'MB sent' and 's waited' (for messages that had not come when they were needed) are of all passes and rounds; 'MB
+held' is the most: arguments, results, gradients and what a pass has beside them. 'received' is a second pass over the
+scores: the attention that each key receives. Ranks are threads of this process, each with --threads threads or, started
+by mpirun or srun, processes. --alone leaves the one process out, for sequences that it has no memory for. Examples:
+
+  heed bench ring --ranks 4 --length 65536
+  mpirun -n 4 --bind-to none heed bench ring --length 262144 --alone)";
+
 // Which model: a folder, or a preset with random parameters.
 void add_subject(CLI::App* command, bench::SubjectOptions& subject, std::string& json, int& threads) {
   command->add_option("--model", subject.model, "Folder of the model; without: random parameters")->type_name("DIR");
@@ -200,6 +215,21 @@ void add_train_bench(CLI::App* bench, Action& action) {
   });
 }
 
+void add_ring_bench(CLI::App* bench, Action& action) {
+  CLI::App* app = bench->add_subcommand("ring", kRingHelp);
+  auto command = std::make_shared<ModelCommand<bench::RingBenchOptions>>();
+  app->add_option("--json", command->options.json, "Write the figures to this file, too")->type_name("FILE");
+  add_threads(*app, command->options.threads);
+  const auto fields = [command](FieldVisitor& visitor) { visit_fields(command->options, visitor); };
+  command->flags.add(*app, fields);
+  app->callback([command, fields, &action] {
+    action = [command, fields] {
+      command->flags.apply(fields);
+      bench::bench_ring(command->options);
+    };
+  });
+}
+
 // The flags that every benchmark of kernels has.
 void add_flags(CLI::App* command, bench::BenchOptions& options, const std::string& example) {
   command->add_option("--json", options.json, "Write the figures to this file, too")->type_name("FILE");
@@ -245,6 +275,7 @@ void add_bench(CLI::App& heed, Action& action) {
   add_generate_bench(bench, action);
   add_explain_bench(bench, action);
   add_train_bench(bench, action);
+  add_ring_bench(bench, action);
 }
 
 }  // namespace heed::cli

@@ -26,9 +26,10 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/heedConfig.cmake ${CMAKE_CURRENT_BINAR
 
 # All headers but those that the list calls internal.
 file(STRINGS cmake/internal_headers.txt internal REGEX "^[^#]")
-list(JOIN internal "|" internal)
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} heed/*.h)
-list(FILTER headers EXCLUDE REGEX "^(${internal})$")
+foreach(pattern IN LISTS internal)  # one by one: an expression of CMake has few parentheses
+  list(FILTER headers EXCLUDE REGEX "^${pattern}$")
+endforeach()
 if(HEED_ATTENTION_ONLY)
   list(FILTER headers INCLUDE REGEX "^heed/(attention[.]h|base/|kernels/attention/)")
 endif()

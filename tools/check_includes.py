@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "heed/page": ["heed/io"],
     "heed/models": ["heed/nn", "heed/io"],
     "heed/text": ["heed/base"],
-    "heed/dist": ["heed/base"],
+    "heed/dist": ["heed/kernels/attention"],
     "heed/data": ["heed/models", "heed/text"],
     "heed/folder": ["heed/data"],
     "heed/shard": ["heed/folder"],
@@ -50,7 +50,11 @@ MAY_INCLUDE = {
 }
 
 # Tests stand beside what they test, and may also look at its double-precision twin.
-TESTS_MAY_INCLUDE = {"heed/kernels": ["heed/kernels/reference"], "heed/kernels/attention": ["heed/kernels/reference"]}
+TESTS_MAY_INCLUDE = {
+    "heed/dist": ["heed/kernels/reference"],
+    "heed/kernels": ["heed/kernels/reference"],
+    "heed/kernels/attention": ["heed/kernels/reference"],
+}
 
 # (headers, who may include them, why). The places are beginnings of paths; 'test' stands for tests.
 OWNED = [

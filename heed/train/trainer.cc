@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heed/train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "heed/base/error.h"
 #include "heed/ops/softmax.h"
 #include "heed/train/checkpoint.h"
+#include "heed/train/gradient_sum.h"
 
 namespace heed::train {
 namespace {
@@ -17,19 +20,39 @@ void check_finite(const StepReport& report) {
               ", expected finite numbers; try a lower rate");
 }
 
+// Each batch has draws of dropout of its own, whoever computes it: more than any batch needs.
+constexpr uint64_t kDrawsOfBatch = uint64_t{1} << 24;
+
+// What the first rank has the others do.
+struct Command {
+  int64_t go_on = 0;  // 0: it is over
+  int64_t steps = 0, warmup = 0;
+};
+
 }  // namespace
 
 Trainer::Trainer(models::Model& model, Optimizer& optimizer, const data::BatchSource& data, const TrainOptions& options,
-                 Parallel& parallel)
+                 Parallel& parallel, dist::Communicator* communicator)
     : model_(model),
       optimizer_(optimizer),
       data_(data),
       options_(options),
       parallel_(parallel),
-      random_{options.seed, 0} {
+      random_{options.seed, 0},
+      alone_(communicator ? nullptr : dist::single_process()),
+      communicator_(communicator ? *communicator : *alone_) {
   check_fields("train", options);
   if (data.size() < 1) throw Error("train: the source has 0 batches, expected at least 1");
+  if (options.sum_order != SumOrder::sequence) {
+    const GradientSumOptions sum{.order = options.sum_order, .micro_batches = options.accumulate};
+    sum_ = std::make_unique<GradientSum>(model.parameters(), sum, communicator_, parallel);
+  } else if (communicator_.size() > 1) {
+    throw Error("train: sum_order is sequence with " + std::to_string(communicator_.size()) +
+                " ranks, expected tree or any");
+  }
 }
+
+Trainer::~Trainer() = default;
 
 // Adds a batch's gradients, whose loss counts as `share` of the step's, and gives the sum of its losses.
 double Trainer::backward(const data::Batch& batch, double share) {
@@ -46,9 +69,14 @@ double Trainer::backward(const data::Batch& batch, double share) {
   return loss.sum;
 }
 
-data::Batch Trainer::next(Place& place) const {
+void Trainer::skip(Place& place) const {
   if (place.batch >= data_.size()) place.batch = 0, ++place.epoch;
-  return data_.at(place.epoch, place.batch++);
+  ++place.batch;
+}
+
+data::Batch Trainer::next(Place& place) const {
+  skip(place);
+  return data_.at(place.epoch, place.batch - 1);
 }
 
 int64_t Trainer::tokens_ahead(const Cancel* cancel) const {
@@ -77,19 +105,92 @@ StepReport Trainer::accumulated(const Cancel* cancel) {
   return report;
 }
 
+// Whether a rank was cancelled. Of `losses`, each rank has those of its own batches at first, and then all have all.
+bool Trainer::share_losses(std::span<double> losses, bool cancelled) {
+  const auto most = static_cast<size_t>((std::ssize(losses) - 1) / communicator_.size() + 1);
+  std::vector<double> mine(most + 1), all((most + 1) * static_cast<size_t>(communicator_.size()));
+  const auto share = [&](int rank) {
+    const SumNode node = share_of_rank(std::ssize(losses), rank, communicator_.size());
+    return losses.subspan(static_cast<size_t>(node.begin), static_cast<size_t>(node.end - node.begin));
+  };
+  std::ranges::copy(share(communicator_.rank()), mine.begin());
+  mine[most] = cancelled ? 1 : 0;
+  communicator_.all_gather<double>(mine, all);
+  bool any = false;
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    const std::span<double> theirs = std::span(all).subspan(static_cast<size_t>(rank) * (most + 1), most + 1);
+    const std::span<double> to = share(rank);
+    std::copy_n(theirs.begin(), to.size(), to.begin());
+    any = any || theirs[most] != 0;
+  }
+  return any;
+}
+
+// The same over ranks: this one's batches, and then the sum over all.
+StepReport Trainer::summed(const Cancel* cancel) {
+  const bool alone = communicator_.size() == 1;
+  StepReport report{.step = step_ + 1};
+  report.tokens = tokens_ahead(alone ? cancel : nullptr);
+  const auto all = static_cast<double>(report.tokens);
+  const uint64_t draws = random_.position;
+  std::vector<double> losses(static_cast<size_t>(options_.accumulate));
+  for (int64_t m = 0; m < options_.accumulate; ++m) {
+    if (m < sum_->mine().begin || m >= sum_->mine().end) {
+      skip(place_);
+      continue;
+    }
+    if (alone) check_cancel(cancel);
+    const data::Batch batch = next(place_);
+    random_.position = draws + static_cast<uint64_t>(m) * kDrawsOfBatch;
+    losses[static_cast<size_t>(m)] = backward(batch, static_cast<double>(batch.target_tokens) / all);
+    sum_->computed(m);
+  }
+  random_.position = draws + static_cast<uint64_t>(options_.accumulate) * kDrawsOfBatch;
+  sum_->finish();
+  if (share_losses(losses, cancel && cancel->requested())) throw Cancelled();
+  for (const double loss : losses) report.loss += loss;
+  report.loss /= all;
+  return report;
+}
+
 StepReport Trainer::step(const Cancel* cancel) {
+  Command command{1, options_.steps, options_.warmup};
+  communicator_.broadcast(0, std::span(&command, 1));
+  return one_step(cancel);
+}
+
+void Trainer::finish() {
+  Command over;
+  communicator_.broadcast(0, std::span(&over, 1));
+}
+
+void Trainer::follow(const Cancel* cancel) {
+  for (;;) {
+    Command command;
+    communicator_.broadcast(0, std::span(&command, 1));
+    if (command.go_on == 0) return;
+    reschedule(command.steps, command.warmup);
+    try {
+      one_step(cancel);
+    } catch (const Cancelled&) {  // the first rank, too, and it says how to go on
+    }
+  }
+}
+
+StepReport Trainer::one_step(const Cancel* cancel) {
   const ParameterStore& parameters = model_.parameters();
   const Place begin = place_;
   const nn::RandomStream random = random_;
   StepReport report;
   try {
-    report = accumulated(cancel);
+    report = sum_ ? summed(cancel) : accumulated(cancel);
     workspace_.reserve(kernels::gradient_norm_bytes(parameters.gradients().size()));
     report.norm = kernels::gradient_norm(parameters.gradients().view<const float, 1>(), workspace_, parallel_);
     check_finite(report);
   } catch (...) {
     place_ = begin, random_ = random;
     tape_.clear();
+    if (sum_) sum_->clear();
     parameters.clear_gradients();
     throw;
   }

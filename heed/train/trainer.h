@@ -7,10 +7,14 @@
 //   train::Trainer trainer(*model, optimizer, batches, {.rate = 3e-3}, parallel);
 //   while (trainer.steps_done() < 1000) trainer.step();
 //
-// Not here: when to stop and what is kept (loop.h), files (run.h).
+// On several ranks, the first one's step() is everybody's: the others follow(), each with its share of a step's
+// batches.
+//
+// Not here: when to stop and what is kept (loop.h), files (run.h), how ranks add their gradients up (gradient_sum.h).
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,11 +23,15 @@
 #include "heed/base/describe.h"
 #include "heed/base/export.h"
 #include "heed/data/batches.h"
+#include "heed/dist/communicator.h"
 #include "heed/models/model.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/schedule.h"
+#include "heed/train/sum_order.h"
 
 namespace heed::train {
+
+class GradientSum;
 
 // More batches a step than anybody needs: a limit, so that a slip of the hand is an error and not a step without end.
 inline constexpr int64_t kMostAccumulated = 10'000;
@@ -33,7 +41,8 @@ struct TrainOptions {
   double rate{1e-3};
   int64_t warmup{400};
   Schedule schedule{Schedule::inverse_sqrt};
-  int64_t accumulate{1};  // batches a step
+  int64_t accumulate{1};                   // batches a step
+  SumOrder sum_order{SumOrder::sequence};  // of their gradients; several ranks need another one
   double smoothing{0.1};
   double clip{1};    // of the gradient's norm; 0: none
   uint64_t seed{1};  // of dropout
@@ -47,6 +56,7 @@ struct TrainOptions {
     field("warmup", o.warmup, "steps until the rate is reached", Range::at_least(0));
     field("schedule", o.schedule, "how the rate falls after that");
     field("accumulate", o.accumulate, "batches a step", Range::within(1, kMostAccumulated));
+    field("sum_order", o.sum_order, "how their gradients are added: tree gives the same bits on any number of ranks");
     field("smoothing", o.smoothing, "of labels", Range::from_below(0, 1));
     field("clip", o.clip, "the gradient's norm at most; 0: any", Range::at_least(0));
   }
@@ -62,12 +72,21 @@ struct StepReport {
 
 class HEED_API Trainer {
  public:
-  // All are borrowed. Throws Error for options that do not fit.
-  Trainer(models::Model&, Optimizer&, const data::BatchSource&, const TrainOptions&, Parallel&);
+  // All are borrowed. Throws Error for options that do not fit. The communicator's ranks have the same options, data
+  // and parameters; null: this process is alone.
+  Trainer(models::Model&, Optimizer&, const data::BatchSource&, const TrainOptions&, Parallel&,
+          dist::Communicator* = nullptr);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   // Throws Error where the loss or the gradient is not finite, and Cancelled, looking at `cancel` before each batch;
-  // all is then as it was before the step.
+  // all is then as it was before the step. On several ranks it is the first one's to call, and Cancelled comes at a
+  // step's end, on all of them, wherever it was requested.
   StepReport step(const Cancel* cancel = nullptr);
+  // On the other ranks: does their part of each step, until the first one calls finish().
+  void follow(const Cancel* cancel = nullptr);
+  void finish();
   int64_t steps_done() const { return step_; }
   // A new schedule from here on, as if it had been that of the options.
   void reschedule(int64_t steps, int64_t warmup) { options_.steps = steps, options_.warmup = warmup; }
@@ -83,9 +102,13 @@ class HEED_API Trainer {
   struct Place {
     int64_t epoch = 0, batch = 0;
   };
+  void skip(Place&) const;
   data::Batch next(Place&) const;
   int64_t tokens_ahead(const Cancel*) const;  // of the next step
+  StepReport one_step(const Cancel*);
   StepReport accumulated(const Cancel*);
+  StepReport summed(const Cancel*);
+  bool share_losses(std::span<double> losses, bool cancelled);
   double backward(const data::Batch&, double share);
 
   models::Model& model_;
@@ -97,7 +120,10 @@ class HEED_API Trainer {
   Tape tape_;
   nn::RandomStream random_;
   int64_t step_ = 0;
-  Place place_;  // of the next batch
+  Place place_;                                // of the next batch
+  std::unique_ptr<dist::Communicator> alone_;  // where none was given
+  dist::Communicator& communicator_;
+  std::unique_ptr<GradientSum> sum_;  // of any order but `sequence`
 };
 
 }  // namespace heed::train

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,6 +100,74 @@ inline PairErrors pair_errors(const Problem& problem, const Twin& twin) {
     for (int64_t h = 0; h < n.Hq; ++h)
       for (int64_t t = 0; t < n.T; ++t) PairErrorsOfRow(problem, twin, b, h, t).append_to(errors);
   return errors;
+}
+
+// Row `row` of [B,Hq,T], of the twin's pairs.
+struct TwinRow {
+  std::span<const double> weights, scores, weight_errors, score_errors;
+  std::span<const char> seen;
+
+  TwinRow(const Twin& twin, const PairErrors& errors, int64_t row, int64_t S) {
+    const auto of = [&](const auto& pairs) {
+      return std::span(pairs).subspan(static_cast<size_t>(row * S), static_cast<size_t>(S));
+    };
+    weights = of(twin.weights), scores = of(twin.masked);
+    weight_errors = of(errors.weight), score_errors = of(errors.masked);
+    seen = of(twin.seen);
+  }
+
+  double entropy() const {
+    double sum = 0;
+    for (double w : weights) sum -= w > 0 ? w * std::log(w) : 0;
+    return sum;
+  }
+
+  // entropy = ln(sum e^x) - sum e^x x / sum e^x, with x <= 0 the distance from the maximum rounded up by less than one
+  // bit. Each term of the second sum is wrong by what its weight and its x are, and by a rounding or two an addition;
+  // so is the first sum, within its logarithm.
+  double entropy_error() const {
+    const double roundings = 2 * kUnit * static_cast<double>(std::ssize(weights) + 12);
+    double largest = -std::numeric_limits<double>::infinity(), error = 0;
+    for (size_t s = 0; s < seen.size(); ++s)
+      if (seen[s]) largest = std::max(largest, scores[s]);
+    for (size_t s = 0; s < seen.size(); ++s) {
+      if (!seen[s]) continue;
+      const double distance = largest - scores[s] + 1, x_error = score_errors[s] + 2 * kUnit * (distance + 5);
+      const double weight_error = weight_errors[s] + weights[s] * roundings;
+      error += weight_error * (distance + 1) + (weights[s] + weight_error) * x_error;
+    }
+    return error + 8 * kUnit * (entropy() + 1) + roundings;
+  }
+
+  // The largest `rank`-th of weights that are each wrong by at most their error, times `sign`.
+  double order_statistic(size_t rank, double sign) const {
+    std::vector<double> shifted;
+    for (size_t s = 0; s < seen.size(); ++s)
+      if (seen[s]) shifted.push_back(weights[s] + sign * weight_errors[s]);
+    std::sort(shifted.begin(), shifted.end(), std::greater<>());
+    return shifted[rank];
+  }
+};
+
+// K keys and their weights, as forward tells them of the row.
+inline void expect_top(const TwinRow& row, std::span<const int32_t> keys, std::span<const float> weights) {
+  const auto seen = static_cast<size_t>(std::count(row.seen.begin(), row.seen.end(), 1));
+  std::set<int32_t> different;
+  for (size_t rank = 0; rank < keys.size(); ++rank) {
+    if (rank >= seen) {
+      EXPECT_EQ(keys[rank], -1);
+      EXPECT_EQ(weights[rank], 0.0f);
+      continue;
+    }
+    ASSERT_GE(keys[rank], 0) << "rank " << rank << " of " << seen;
+    const auto key = static_cast<size_t>(keys[rank]);
+    EXPECT_TRUE(row.seen[key]) << "key " << key;
+    EXPECT_TRUE(different.insert(keys[rank]).second) << "key " << key << " comes twice";
+    EXPECT_NEAR(weights[rank], row.weights[key], row.weight_errors[key]) << "rank " << rank;
+    EXPECT_LE(weights[rank], row.order_statistic(rank, 1)) << "rank " << rank;
+    EXPECT_GE(weights[rank], row.order_statistic(rank, -1)) << "rank " << rank;
+    EXPECT_LE(weights[rank], weights[rank == 0 ? 0 : rank - 1]) << "rank " << rank;
+  }
 }
 
 // What to observe.
