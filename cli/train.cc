@@ -19,6 +19,7 @@
 #include "cli/interrupts.h"
 #include "cli/model_flags.h"
 #include "cli/output.h"
+#include "cli/ranks.h"
 #include "heed/base/count.h"
 #include "heed/base/error.h"
 #include "heed/base/parallel.h"
@@ -179,16 +180,19 @@ struct Command {
     flags.apply(fields());
     model.apply(options, flags.given(), !resume.empty());
     Interrupts interrupts;
-    Parallel parallel(threads);
-    Reporter reporter(json, interrupts);
-    const train::RunResult result = resume.empty() ? train::run(options, out, reporter, parallel)
-                                                   : train::resume(resume, options, reporter, parallel);
-    if (!json) print_end(reporter, result);
-    reporter.check_output();
+    on_ranks([&](dist::Communicator& communicator) { run_on(communicator, interrupts); });
     if (interrupts.signal() != 0) throw Interrupted{interrupts.signal()};
   }
 
  private:
+  void run_on(dist::Communicator& communicator, Interrupts& interrupts) {
+    Parallel parallel(threads);
+    Reporter reporter(json, interrupts);
+    const train::RunResult result = resume.empty() ? train::run(options, out, reporter, parallel, &communicator)
+                                                   : train::resume(resume, options, reporter, parallel, &communicator);
+    if (!json && communicator.rank() == 0) print_end(reporter, result);
+    reporter.check_output();
+  }
   void print_end(Reporter& reporter, const train::RunResult& result) const {
     const std::string folder = resume.empty() ? out : resume;
     const std::string best =
