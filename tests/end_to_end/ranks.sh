@@ -20,6 +20,7 @@ same() {  # same <folder> <folder>: the model and the checkpoint are
 }
 
 "$heed" corpus --pairs 600 --seed 1 --split corpus
+head -2 corpus/dev.tsv | cut -f1 >sentences
 train=(train --data corpus/train.tsv --dev corpus/dev.tsv --threads 1 --batch-tokens 256 --tokenizer words
   --preset transformer-tiny --accumulate 4 --sum-order tree --schedule constant --evaluate-every 3)
 
@@ -42,37 +43,44 @@ says 'all steps done after 9 steps' on 3 train --resume parts --steps 9 --thread
 same parts alone
 
 # A rank that dies ends the job within seconds; what was saved is whole, and the run goes on to the same bits.
-says 'all steps done after 24 steps' "$heed" "${train[@]}" --steps 24 --out never_killed
-says 'all steps done after 24 steps|out of time' on 2 "${train[@]}" --steps 24 --minutes 0.0001 --out killed
+says 'all steps done after 60 steps' "$heed" "${train[@]}" --steps 60 --out never_killed
+says 'out of time after 1 step' on 2 "${train[@]}" --steps 60 --minutes 0.00001 --out begun
 step_of() { head -c 2000 "$1/checkpoint.safetensors" | grep -aoP '"step":"\K\d+'; }
-for ((n = 1; n <= kills; n++)); do
-  on 3 train --resume killed --steps 24 --minutes 10 --threads 1 >out 2>&1 &
+killed=0 ended=0
+cp -r begun killed_run
+for ((n = 1; killed < kills; n++)); do
+  ((n <= 2 * kills + 5)) || fail "only $killed of $n runs could be killed"
+  if [[ $(step_of killed_run) == 60 ]]; then  # it has come to its end by now: another one
+    same killed_run never_killed
+    rm -r killed_run && cp -r begun killed_run
+  fi
+  before=$(step_of killed_run)
+  (exec mpirun --oversubscribe --bind-to none -n 3 "$heed" train --resume killed_run --minutes 10 --threads 1) >out 2>&1 &
   job=$!
   ranks=()
   for ((i = 0; i < 200 && ${#ranks[@]} < 3; i++)); do
     sleep 0.05
-    mapfile -t ranks < <(pgrep -P "$job" -f "train --resume killed" || true)
+    mapfile -t ranks < <(pgrep -P "$job" || true)
   done
-  sleep 0.$((RANDOM % 10))$((RANDOM % 10))
-  began=$SECONDS
-  if ((${#ranks[@]})) && kill -9 "${ranks[RANDOM % ${#ranks[@]}]}" 2>/dev/null; then
-    code=0
-    wait $job || code=$?
-    ((SECONDS - began <= 15)) || fail "kill $n: the job ended after $((SECONDS - began)) seconds"
-    [[ $code != 0 ]] || fail "kill $n: the job ended well"
-    grep -qi 'signal 9\|killed' out || fail "kill $n: nothing tells why: $(cat out)"
-  else
-    wait $job || true
-  fi
-  "$heed" translate --model killed --threads 1 <(cut -f1 corpus/dev.tsv | head -2) >/dev/null || fail "kill $n: the model does not open"
-  for left in "${ranks[@]}"; do
-    if kill -0 "$left" 2>/dev/null; then sleep 2; fi
-    if kill -0 "$left" 2>/dev/null; then fail "kill $n: rank $left is still there"; fi
+  ((${#ranks[@]} == 3)) || fail "kill $n: 3 ranks did not start: $(cat out)"
+  sleep $((RANDOM % 3)).$((RANDOM % 10))
+  begin=$SECONDS code=0
+  if kill -9 "${ranks[RANDOM % 3]}" 2>/dev/null; then killed=$((killed + 1)); else ended=$((ended + 1)); fi
+  wait $job || code=$?
+  ((SECONDS - begin <= 10)) || fail "kill $n: the job ended after $((SECONDS - begin)) seconds"
+  [[ $code == 0 ]] || grep -q 'exited on signal 9' out || fail "kill $n: nothing tells why: $(cat out)"
+  for ((i = 0; i < 30; i++)); do  # one that is over may wait for somebody to look at it
+    running=$(ps -o stat=,args= -p "$(IFS=, && echo "${ranks[*]}")" | grep -v '^Z' || true)
+    [[ $running ]] || break
+    sleep 0.1
   done
+  [[ -z $running ]] || fail "kill $n: still there: $running"
+  [[ $(step_of killed_run) -ge $before ]] || fail "kill $n: step $(step_of killed_run) came after step $before"
+  "$heed" translate --model killed_run --threads 1 sentences >/dev/null || fail "kill $n: the model does not open"
 done
-says 'all steps done after 24 steps' on 2 train --resume killed --steps 24 --minutes 10 --threads 1
-same killed never_killed
-echo "$kills kills, nothing is lost"
+says 'all steps done after 60 steps' on 2 train --resume killed_run --minutes 10 --threads 1
+same killed_run never_killed
+echo "$killed kills of a rank, $ended runs that ended before; nothing is lost"
 
 # What is said once, and ends all.
 tells() {  # tells <regex> <command...>: it fails, and one line of heed's has the expression
