@@ -99,7 +99,7 @@ constexpr const char* kRanksHelp =
     R"(Times a step of training on several ranks, as mpirun starts them, and what of it is waiting for other ranks.
 
 Said at first: what a rank takes for a batch while all others compute, and for the rest of a step (norm, optimizer), how
-long a message takes, and how many bytes a second go there and back. Then a step, the median over --rounds: its gradients
+long a message takes, and how many bytes a second go there and back. Then a step, the fastest of --rounds: its gradients
 added by a tree, which gives the same bits on any number of ranks, or by MPI's all-reduce; sent after the backward pass,
 or within it. At last a model of a step on up to 1,000 ranks that are like these, with what was measured. Examples:
 

@@ -39,7 +39,8 @@ evaluated models, and keeps it if it is better than any one. --minutes does as m
 from the first ones, and the schedule follows. Ctrl-C saves and stops (exit code 130; a second one ends at once), as do
 SIGTERM, SIGHUP and a closed pipe; --resume DIR goes on to the same bits as a run that was never stopped, and takes a new
 rate, schedule, number of steps and the like, but no other data or model. A language model reads one column; a tagger's
-target is a tag for each word of the source, with spaces between. Example:
+target is a tag for each word of the source, with spaces between. On several machines, mpirun -n 4 heed train ... shares
+the batches of each step (--accumulate) between ranks, with the same result on any number of them. Example:
 
   heed corpus --pairs 40000 --seed 1 --split corpus
   heed train --data corpus/train.tsv --dev corpus/dev.tsv --preset transformer-tiny --out model --minutes 4)";

@@ -147,6 +147,7 @@ std::string Communicator::broadcast(int root, const std::string& text) {
 
 std::vector<std::string> Communicator::all_gather(const std::string& text) {
   std::vector<std::string> all;
+  all.reserve(static_cast<size_t>(size()));
   for (int root = 0; root < size(); ++root) all.push_back(broadcast(root, text));
   return all;
 }

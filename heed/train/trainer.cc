@@ -181,7 +181,8 @@ void Trainer::follow(const Cancel* cancel) {
     reschedule(command.steps, command.warmup);
     try {
       one_step(cancel);
-    } catch (const Cancelled&) {  // the first rank, too, and it says how to go on
+    } catch (const Cancelled&) {
+      continue;  // the first rank was, too, and says how to go on
     }
   }
 }
