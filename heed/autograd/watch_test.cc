@@ -37,7 +37,8 @@ TEST(WatchBackward, TellsOfEachGradientOnceNothingIsAddedToIt) {
   Seen seen;
   const WatchBackward watching(tape, seen);
   for (int pass = 1; pass <= 2; ++pass) {
-    Var sum = add(context, tape.leaf(one, a), tape.leaf(one, b));
+    const Var first = tape.leaf(one, a), second = tape.leaf(one, b);
+    Var sum = add(context, first, second);
     sum = add(context, sum, tape.leaf(one, c));
     sum = add(context, sum, tape.leaf(one, b));  // the same parameter again
     tape.backward(sum, context);
