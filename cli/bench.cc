@@ -8,10 +8,12 @@
 #include "bench/explain.h"
 #include "bench/generate.h"
 #include "bench/layers.h"
+#include "bench/ranks.h"
 #include "bench/ring.h"
 #include "bench/train.h"
 #include "bench/translate.h"
 #include "cli/flags.h"
+#include "cli/ranks.h"
 
 namespace heed::cli {
 
@@ -93,6 +95,17 @@ and --ids, the JSON file has what another program needs to compute the loss of t
 
   heed bench train --preset transformer-small,rnn-attention --threads 2
   heed bench train --preset transformer-base --rounds 3 --json train.json)";
+
+constexpr const char* kRanksHelp =
+    R"(Times a step of training on several ranks, as mpirun starts them, and what of it is waiting for other ranks.
+
+Said at first: what a rank takes for a batch while all others compute, and for the rest of a step (norm, optimizer), how
+long a message takes, and how many bytes a second go there and back. Then a step, the fastest of --rounds: its gradients
+added by a tree, which gives the same bits on any number of ranks, or by MPI's all-reduce; sent after the backward pass,
+or within it. At last a model of a step on up to 1,000 ranks that are like these, with what was measured. Examples:
+
+  mpirun -n 2 heed bench ranks --threads 1
+  heed bench ranks --threads 1 --preset transformer-base)";
 
 constexpr const char* kExplainHelp =
     R"(Times the methods of heed explain beside a plain pass, and measures how well they predict.
@@ -215,6 +228,20 @@ void add_train_bench(CLI::App* bench, Action& action) {
   });
 }
 
+void add_ranks_bench(CLI::App* bench, Action& action) {
+  CLI::App* app = bench->add_subcommand("ranks", kRanksHelp);
+  auto command = std::make_shared<ModelCommand<bench::RanksBenchOptions>>();
+  add_threads(*app, command->options.threads);
+  const auto fields = [command](FieldVisitor& visitor) { visit_fields(command->options, visitor); };
+  command->flags.add(*app, fields);
+  app->callback([command, fields, &action] {
+    action = [command, fields] {
+      command->flags.apply(fields);
+      on_ranks([&](dist::Communicator& communicator) { bench::bench_ranks(command->options, communicator); });
+    };
+  });
+}
+
 void add_ring_bench(CLI::App* bench, Action& action) {
   CLI::App* app = bench->add_subcommand("ring", kRingHelp);
   auto command = std::make_shared<ModelCommand<bench::RingBenchOptions>>();
@@ -275,6 +302,7 @@ void add_bench(CLI::App& heed, Action& action) {
   add_generate_bench(bench, action);
   add_explain_bench(bench, action);
   add_train_bench(bench, action);
+  add_ranks_bench(bench, action);
   add_ring_bench(bench, action);
 }
 

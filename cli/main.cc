@@ -30,6 +30,7 @@
 #include "cli/merge.h"
 #include "cli/outline.h"
 #include "cli/output.h"
+#include "cli/ranks.h"
 #include "cli/score.h"
 #include "cli/shortlist.h"
 #include "cli/tag.h"
@@ -191,8 +192,8 @@ int main(int argc, char** argv) {
     return 128 + interrupted.signal;
   } catch (const heed::cli::OutputClosed&) {
     return heed::cli::kClosedPipe;
-  } catch (const heed::cli::UsageError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+  } catch (const heed::cli::UsageError& error) {  // all ranks have the same command line: one tells it
+    if (heed::cli::rank_of_launch() == 0) fmt::print(stderr, "{}\n", error.what());
     return heed::cli::kUsage;
   } catch (const std::bad_alloc&) {
     return heed::cli::out_of_memory(argc, argv);

@@ -20,6 +20,7 @@
 #include "heed/decode/score.h"
 #include "heed/decode/tag.h"
 #include "heed/decode/translate.h"
+#include "heed/dist/open.h"
 #include "heed/evaluate/evaluate.h"
 #include "heed/folder/model_folder.h"
 #include "heed/models/model.h"

@@ -1,13 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heed/autograd/tape.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "heed/autograd/watch.h"
 #include "heed/base/error.h"
 #include "heed/base/unique.h"
 
 namespace heed {
 namespace {
+
+// Who watches which tape on this thread.
+struct Watching {
+  const Tape* tape = nullptr;
+  BackwardWatcher* watcher = nullptr;
+};
+thread_local Watching watching;
+
+// Gradients of leaves, in the order in which backward leaves the last op behind that may add to them.
+class WholeGradients {
+ public:
+  explicit WholeGradients(const Tape& tape) : watcher_(watching.tape == &tape ? watching.watcher : nullptr) {}
+
+  bool wanted() const { return watcher_ != nullptr; }
+  // Leaves come in the order of their slots: the first one of a gradient is the last that backward comes to.
+  void add(int32_t slot, const Tensor& gradient) {
+    const auto same = [&](const auto& one) { return one.second.raw() == gradient.raw(); };
+    if (std::ranges::none_of(left_, same)) left_.emplace_back(slot, gradient);
+  }
+  // The ops that are left have outputs from this slot on, at most: leaves behind it are not theirs.
+  void passed(int32_t slot) {
+    if (!wanted()) return;
+    for (; !left_.empty() && left_.back().first > slot; left_.pop_back()) watcher_->whole(left_.back().second);
+    watcher_->op_done();
+  }
+
+ private:
+  BackwardWatcher* watcher_;
+  std::vector<std::pair<int32_t, Tensor>> left_;
+};
 
 void add_into(const Tensor& to, const Tensor& from) {
   with_float("tape", to.dtype(), [&](auto tag) {
@@ -154,6 +188,10 @@ void Tape::backward(const Var& output, const Context& context, const Tensor& see
   } else {
     from.gradient = first.clone();
   }
+  WholeGradients whole(*this);
+  for (size_t slot = used_up_; whole.wanted() && slot < slots_.size(); ++slot) {
+    if (slots_[slot].leaf && slots_[slot].gradient) whole.add(static_cast<int32_t>(slot), slots_[slot].gradient);
+  }
   while (!records_.empty()) {
     const Record& record = records_.back();
     if (reached(record)) {
@@ -166,6 +204,7 @@ void Tape::backward(const Var& output, const Context& context, const Tensor& see
     }
     input_slots_.resize(record.first_input);
     records_.pop_back();
+    whole.passed(records_.empty() ? -1 : records_.back().first_output);
   }
   used_up_ = slots_.size();
 }
@@ -177,6 +216,11 @@ Tensor Tape::gradient(const Var& var) const {
   }
   return slots_[static_cast<size_t>(var.slot_)].gradient;
 }
+
+BackwardWatcher::~BackwardWatcher() = default;
+
+WatchBackward::WatchBackward(const Tape& tape, BackwardWatcher& watcher) { watching = {&tape, &watcher}; }
+WatchBackward::~WatchBackward() { watching = {}; }
 
 void Tape::clear() noexcept {
   records_.clear();

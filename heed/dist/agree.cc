@@ -46,7 +46,8 @@ void compare(const std::vector<Fact>& first, const std::vector<Fact>& other, siz
 }  // namespace
 
 void agree(Communicator& communicator, const std::vector<Fact>& facts) {
-  const std::vector<std::string> all = communicator.all_gather(packed(facts));
+  const std::string version = packed({{"the version of heed", HEED_VERSION}});
+  const std::vector<std::string> all = communicator.all_gather(version + packed(facts));
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] != all[0]) compare(unpacked(all[0]), unpacked(all[rank]), rank);
   }

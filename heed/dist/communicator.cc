@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <map>
 
 #include "heed/base/error.h"
@@ -23,34 +22,41 @@ class Single final : public Communicator {
 
  protected:
   Transfer start_send_bytes(int /*to*/, std::span<const std::byte> data, int tag) override {
-    waiting_[tag].emplace_back(data.begin(), data.end());
+    Line& line = lines_[tag];
+    line.waiting[line.sent++] = {data.begin(), data.end()};
     return {};
   }
   Transfer start_receive_bytes(int /*from*/, std::span<std::byte> data, int tag) override {
-    return Transfer(std::make_unique<Receive>(waiting_[tag], data));
+    return Transfer(std::make_unique<Receive>(lines_[tag], data));
   }
 
  private:
-  using Messages = std::deque<std::vector<std::byte>>;
+  struct Line {
+    uint64_t sent = 0, wanted = 0;
+    std::map<uint64_t, std::vector<std::byte>> waiting;  // by number
+  };
+  // Gets the message whose turn it was when it began.
   class Receive final : public Transfer::State {
    public:
-    Receive(Messages& messages, std::span<std::byte> data) : messages_(messages), data_(data) {}
+    Receive(Line& line, std::span<std::byte> data) : line_(line), ticket_(line.wanted++), data_(data) {}
     void wait() override {
       if (!done()) throw Error("communicator: a process waits for a message of its own that it has not sent");
     }
     bool done() override {
-      if (done_ || messages_.empty()) return done_;
-      take_message(messages_.front(), data_, 0);
-      messages_.pop_front();
+      const auto found = line_.waiting.find(ticket_);
+      if (done_ || found == line_.waiting.end()) return done_;
+      take_message(found->second, data_, 0);
+      line_.waiting.erase(found);
       return done_ = true;
     }
 
    private:
-    Messages& messages_;
+    Line& line_;
+    const uint64_t ticket_;
     std::span<std::byte> data_;
     bool done_ = false;
   };
-  std::map<int, Messages> waiting_;  // by tag
+  std::map<int, Line> lines_;  // by tag
 };
 
 }  // namespace
@@ -141,6 +147,7 @@ std::string Communicator::broadcast(int root, const std::string& text) {
 
 std::vector<std::string> Communicator::all_gather(const std::string& text) {
   std::vector<std::string> all;
+  all.reserve(static_cast<size_t>(size()));
   for (int root = 0; root < size(); ++root) all.push_back(broadcast(root, text));
   return all;
 }

@@ -66,7 +66,8 @@ class HEED_API Communicator {
   int next() const { return (rank() + 1) % size(); }  // around the ring
   int previous() const { return (rank() + size() - 1) % size(); }
 
-  // Messages from one rank to another with the same tag arrive in their order. A rank may send to itself. A message of
+  // Messages from one rank to another with the same tag arrive in their order: the receive that was started first gets
+  // the message that was. A rank may send to itself. A message of
   // another length than its receiver expects is an Error there.
   template <Sendable T>
   Transfer start_send(int to, std::span<const T> data, int tag = 0) {

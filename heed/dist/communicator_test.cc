@@ -53,6 +53,22 @@ TEST(Communicator, KeepsTheOrderOfMessagesOfATag) {
   });
 }
 
+// Whichever of them is looked at first.
+TEST(Communicator, ReceivesGetMessagesInTheOrderTheyWereStarted) {
+  const auto late = [](Communicator& communicator) {
+    std::array<int, 1> first{}, second{};
+    Transfer one = communicator.start_receive<int>(communicator.previous(), first);
+    Transfer two = communicator.start_receive<int>(communicator.previous(), second);
+    communicator.start_send<int>(communicator.next(), std::array{1}).wait();
+    communicator.start_send<int>(communicator.next(), std::array{2}).wait();
+    two.wait(), one.wait();
+    EXPECT_EQ(first[0], 1);
+    EXPECT_EQ(second[0], 2);
+  };
+  late(*single_process());
+  run_ranks(3, late);
+}
+
 void use_collectives(Communicator& communicator) {
   const int last = communicator.size() - 1;
   std::array<int64_t, 3> numbers{communicator.rank(), 7, 8};

@@ -68,11 +68,12 @@ Launch launch_of_environment() {
   // Set by srun for the tasks of a step, and not in the batch script itself.
   const int tasks = number("SLURM_STEP_NUM_TASKS").value_or(1);
   if (tasks <= 1) return {};
-  if (!number("PMIX_RANK")) {
+  const std::optional<int> rank = number("PMIX_RANK");
+  if (!rank) {
     throw Error("srun started " + std::to_string(tasks) + " processes that cannot find each other, expected srun " +
                 "--mpi=pmix");
   }
-  return {*number("PMIX_RANK"), tasks, "srun"};
+  return {*rank, tasks, "srun"};
 }
 
 std::vector<std::string> module_places() {

@@ -2,7 +2,6 @@
 #include "heed/dist/testing.h"
 
 #include <condition_variable>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -21,17 +20,23 @@ class Mail {
 
   void post(const Key& key, std::span<const std::byte> data) {
     const std::lock_guard lock(mutex_);
-    waiting_[key].emplace_back(data.begin(), data.end());
+    Line& line = lines_[key];
+    line.waiting[line.sent++] = {data.begin(), data.end()};
     came_.notify_all();
   }
+  // The number of the message that a receiver gets: they are given out as receives begin, whichever is looked at first.
+  uint64_t ticket(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    return lines_[key].wanted++;
+  }
   // Whether it came; waits for it where that is wanted.
-  bool take(const Key& key, std::span<std::byte> data, bool wait) {
+  bool take(const Key& key, uint64_t ticket, std::span<std::byte> data, bool wait) {
     std::unique_lock lock(mutex_);
-    auto& messages = waiting_[key];
-    if (wait) came_.wait(lock, [&] { return !messages.empty() || !why_.empty(); });
-    if (!messages.empty()) {
-      take_message(messages.front(), data, std::get<0>(key));
-      messages.pop_front();
+    auto& messages = lines_[key].waiting;
+    if (wait) came_.wait(lock, [&] { return messages.contains(ticket) || !why_.empty(); });
+    if (const auto found = messages.find(ticket); found != messages.end()) {
+      take_message(found->second, data, std::get<0>(key));
+      messages.erase(found);
       return true;
     }
     if (!why_.empty()) throw Error(why_);
@@ -47,7 +52,11 @@ class Mail {
  private:
   std::mutex mutex_;
   std::condition_variable came_;
-  std::map<Key, std::deque<std::vector<std::byte>>> waiting_;
+  struct Line {
+    uint64_t sent = 0, wanted = 0;
+    std::map<uint64_t, std::vector<std::byte>> waiting;  // by number
+  };
+  std::map<Key, Line> lines_;
   std::string why_;  // the ranks end
 };
 
@@ -70,15 +79,17 @@ class ThreadRank final : public Communicator {
  private:
   class Receive final : public Transfer::State {
    public:
-    Receive(Mail& mail, const Mail::Key& key, std::span<std::byte> data) : mail_(mail), key_(key), data_(data) {}
+    Receive(Mail& mail, const Mail::Key& key, std::span<std::byte> data)
+        : mail_(mail), key_(key), ticket_(mail.ticket(key)), data_(data) {}
     void wait() override {
-      if (!done_) done_ = mail_.take(key_, data_, true);
+      if (!done_) done_ = mail_.take(key_, ticket_, data_, true);
     }
-    bool done() override { return done_ = done_ || mail_.take(key_, data_, false); }
+    bool done() override { return done_ = done_ || mail_.take(key_, ticket_, data_, false); }
 
    private:
     Mail& mail_;
     const Mail::Key key_;
+    const uint64_t ticket_;
     std::span<std::byte> data_;
     bool done_ = false;
   };

@@ -25,7 +25,8 @@ std::span<float> part(const Tensor& numbers, const kernels::ElementRange& range)
 
 GradientSum::GradientSum(const ParameterStore& parameters, const GradientSumOptions& options,
                          dist::Communicator& communicator, Parallel& parallel)
-    : gradients_(parameters.gradients()),
+    : parameters_(parameters),
+      gradients_(parameters.gradients()),
       options_(options),
       communicator_(communicator),
       parallel_(parallel),
@@ -104,6 +105,13 @@ void GradientSum::prepare_last() {
 
 void GradientSum::merge(const kernels::ElementRange& range) {
   for (const Tensor& sum : to_merge_) add(part(sum, range), part(gradients_, range));
+}
+
+void GradientSum::whole(const Tensor& gradient) {
+  const auto& entries = parameters_.entries();
+  const auto offset = gradient.span<float>().data() - gradients_.span<float>().data();
+  const auto found = std::ranges::lower_bound(entries, offset, {}, &ParameterStore::Entry::offset);
+  if (found != entries.end() && found->offset == offset) entry_is_whole(static_cast<size_t>(found - entries.begin()));
 }
 
 void GradientSum::entry_is_whole(size_t entry) {
@@ -208,7 +216,9 @@ bool GradientSum::advance(Bucket& bucket, bool wait) {
 }
 
 void GradientSum::progress() {
-  for (Bucket& bucket : buckets_) advance(bucket, false);
+  if (to_start_ == buckets_.size()) return;
+  communicator_.progress();
+  for (size_t n = to_start_; n < buckets_.size(); ++n) advance(buckets_[n], false);
 }
 
 void GradientSum::finish() {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "heed/autograd/parameter.h"
+#include "heed/autograd/watch.h"
 #include "heed/base/describe.h"
 #include "heed/base/parallel.h"
 #include "heed/dist/communicator.h"
@@ -31,7 +32,7 @@ struct GradientSumOptions {
   int64_t bucket{int64_t{1} << 18};  // parameters that travel together
 };
 
-class GradientSum {
+class GradientSum final : public BackwardWatcher {
  public:
   // All are borrowed. The parameters' gradients have to be zero before each step.
   GradientSum(const ParameterStore&, const GradientSumOptions&, dist::Communicator&, Parallel&);
@@ -39,9 +40,10 @@ class GradientSum {
   const SumNode& mine() const { return mine_; }
   // The parameters' gradients are those of micro-batch m, in order tree; in order any, those of all so far.
   void computed(int64_t m);
-  // While the last micro-batch of this rank is computed: the gradient of this entry of the store is whole. Buckets of
-  // such entries are sent while the others are computed.
-  void entry_is_whole(size_t entry);
+  // While the backward pass of this rank's last micro-batch runs: this gradient of the store is whole. Buckets of such
+  // are sent while others are computed.
+  void whole(const Tensor& gradient) override;
+  void op_done() override { progress(); }
   // Moves on what is under way.
   void progress();
   void finish();
@@ -71,6 +73,7 @@ class GradientSum {
     size_t place;  // among those of its rank
   };
 
+  void entry_is_whole(size_t entry);
   void make_buckets(const ParameterStore&, int64_t size);
   void prepare_last();
   void merge(const kernels::ElementRange&);
@@ -85,6 +88,7 @@ class GradientSum {
   Tensor spare();
   void add(std::span<const float> from, std::span<float> to);
 
+  const ParameterStore& parameters_;
   const Tensor gradients_;
   const GradientSumOptions options_;
   dist::Communicator& communicator_;

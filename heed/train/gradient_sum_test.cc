@@ -51,7 +51,7 @@ std::vector<std::vector<float>> steps(const GradientSumOptions& options, dist::C
       const std::vector<float> mine = gradients_of(m, store.gradients().size(), seed + step);
       for (size_t i = 0; i < mine.size(); ++i) gradients[i] += mine[i];
       if (overlapped && m + 1 == sum.mine().end) {
-        for (const size_t entry : {2, 0, 1}) sum.entry_is_whole(entry), sum.progress();
+        for (const size_t entry : {2, 0, 1}) sum.whole(store.entries()[entry].gradient), sum.op_done();
       }
       sum.computed(m);
     }

@@ -55,7 +55,7 @@ struct RunResult {
   int64_t steps = 0;
   Evaluation best{};
   int64_t best_step = 0;
-  std::string why;  // it ended: "all steps done", "out of time", "no progress", "stopped"
+  std::string why;  // it ended: "all steps done", "out of time", "no progress", "stopped"; of other ranks: "followed"
   double seconds = 0;
   evaluate::UnknownOfPairs unknown{};  // tokens of the dev set
 };

@@ -18,6 +18,7 @@
 #include "heed/text/corpus.h"
 #include "heed/train/card.h"
 #include "heed/train/data_id.h"
+#include "heed/train/ranks.h"
 #include "heed/train/run_options.h"
 #include "heed/train/setup.h"
 
@@ -42,6 +43,37 @@ void check_new(const std::string& folder) {
   const std::string why = is_folder ? std::strerror(errno) : "is no folder";
   throw Error("cannot make folder '" + folder + "': " + there.string() + ": " + why);
 }
+
+// Whether this rank writes, tells and decides.
+bool is_first(const dist::Communicator& communicator) { return communicator.rank() == 0; }
+
+// What a listener hears of a rank but the first: that it can be stopped, and nothing else.
+class Quiet final : public Listener {
+ public:
+  explicit Quiet(Listener& of) : of_(of) {}
+  void began() override { of_.began(); }
+  const Cancel* cancel() override { return of_.cancel(); }
+  bool stop() override { return of_.stop(); }
+
+ private:
+  Listener& of_;
+};
+
+// Who runs, and who hears of it.
+struct Ranks {
+  Ranks(dist::Communicator* several, Listener& given)
+      : alone(several ? nullptr : dist::single_process()),
+        communicator(several ? *several : *alone),
+        quiet(given),
+        listener(is_first(communicator) ? given : quiet) {}
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  const std::unique_ptr<dist::Communicator> alone;
+  dist::Communicator& communicator;
+  Quiet quiet;
+  Listener& listener;
+};
 
 // Made for a run, and removed again, with folders around it that were made for it, unless it was kept.
 class NewFolder {
@@ -72,7 +104,8 @@ class NewFolder {
 class Run {
  public:
   Run(const RunOptions& options, const std::string& folder, const models::ModelOptions& model,
-      const text::PairSource& data, data::Tokenizers tokenizers, Listener& listener, Parallel& parallel)
+      const text::PairSource& data, data::Tokenizers tokenizers, Listener& listener, Parallel& parallel,
+      dist::Communicator& communicator)
       : options_(options),
         folder_(folder),
         tokenizers_(std::move(tokenizers)),
@@ -86,9 +119,11 @@ class Run {
         dev_id_(id_of(dev_.corpus()).to_string()),
         model_(models::make_model(model, static_cast<uint64_t>(options.seed))),
         optimizer_(model_->parameters(), options.optimizer),
-        trainer_(*model_, optimizer_, data_, seeded(options), parallel),
+        trainer_(*model_, optimizer_, data_, seeded(options), parallel, &communicator),
         listener_(listener),
-        parallel_(parallel) {
+        parallel_(parallel),
+        communicator_(communicator) {
+    if (communicator.size() > 1) dist::agree(communicator, facts_of_run(options, model, ids(), data_));
     listener.told(counted(data_.pairs(), "pair") + ", " + grouped(data_.left_out()) + " left out as too long, " +
                   counted(data_.size(), "batch", "batches") + " an epoch; " +
                   counted(tokenizers_.source->size(), "token") + " known; " +
@@ -99,7 +134,9 @@ class Run {
   // In a new folder. All has been read by now: a run that cannot begin, or is stopped before, leaves nothing.
   // The lock is taken then, unless the folder was there before, and it is held already.
   void begin(std::optional<folder::Lock>& lock) {
+    agree_on_parameters();
     listener_.began();
+    if (!is_first(communicator_)) return;
     NewFolder folder(folder_);
     if (!lock) {  // another run may have come first while the data was read: then the folder is that run's
       folder.keep();
@@ -122,15 +159,25 @@ class Run {
   // Where the folder's checkpoint is.
   void restore() {
     listener_.began();
-    folder::remove_unfinished(folder_);
-    make_loop();
-    loop_->restore();                          // NOLINT(bugprone-unchecked-optional-access): made by make_loop
-    folder::save_training(folder_, options_);  // what is new in it, for the next time
+    if (is_first(communicator_)) {
+      folder::remove_unfinished(folder_);
+      make_loop();
+      loop_->restore();                          // NOLINT(bugprone-unchecked-optional-access): made by make_loop
+      folder::save_training(folder_, options_);  // what is new in it, for the next time
+    } else {
+      trainer_.restore(folder::Layout(folder_).checkpoint());
+    }
+    agree_on_parameters();
   }
 
   RunResult go() {
+    if (!is_first(communicator_)) {
+      trainer_.follow(listener_.cancel());
+      return {.steps = trainer_.steps_done(), .why = "followed"};
+    }
     // begin or restore has made the loop. NOLINTNEXTLINE(bugprone-unchecked-optional-access)
     const RunResult result = loop_->go();
+    trainer_.finish();
     folder::save_card(folder_, model_card(options_,
                                           {.parameters = model_->parameters().count(),
                                            .tokens = tokenizers_.source->size(),
@@ -147,11 +194,14 @@ class Run {
     return {text::read_pairs(*pairs), tokenizers, task, options.max_length, pairs->path()};
   }
   void make_loop() {
-    const LoopParts parts{
-        model_, tokenizers_, dev_, trainer_, listener_, parallel_, {{"data", data_id_}, {"dev", dev_id_}}};
+    const LoopParts parts{model_, tokenizers_, dev_, trainer_, listener_, parallel_, ids()};
     const Plan wanted{options_.train.steps, options_.train.warmup};
     loop_.emplace(parts, options_.loop, wanted, folder_, folder_ + ": " + options_.preset);
   }
+  void agree_on_parameters() {
+    if (communicator_.size() > 1) dist::agree(communicator_, facts_of_parameters(*model_, trainer_.steps_done()));
+  }
+  std::map<std::string, std::string> ids() const { return {{"data", data_id_}, {"dev", dev_id_}}; }
   static TrainOptions seeded(const RunOptions& options) {
     TrainOptions train = options.train;
     train.seed = static_cast<uint64_t>(options.seed);
@@ -170,6 +220,7 @@ class Run {
   Trainer trainer_;
   Listener& listener_;
   Parallel& parallel_;
+  dist::Communicator& communicator_;
   std::optional<Loop> loop_;  // it writes to the folder, and comes when all is read
 };
 
@@ -183,20 +234,24 @@ text::TsvOptions columns_of(const RunOptions& o, Task task) {
   return columns;
 }
 
-RunResult run(const RunOptions& given, const std::string& folder, Listener& listener, Parallel& parallel) {
+RunResult run(const RunOptions& given, const std::string& folder, Listener& told, Parallel& parallel,
+              dist::Communicator* several) {
   check_fields("train", given);
+  const Ranks ranks(several, told);
   const models::ModelOptions model = chosen_model(given);
   const Task task = task_of(model);
   check_setup(given, task);
   std::optional<folder::Lock> lock;
-  if (fs::is_directory(folder)) lock.emplace(folder);
-  check_new(folder);
-  const RunOptions options = resolved(given, model);
-  const auto data = open_training_pairs(options, task, listener);
-  data::Tokenizers tokenizers = chosen_tokenizers(options, task, *data, listener);
+  if (is_first(ranks.communicator)) {
+    if (fs::is_directory(folder)) lock.emplace(folder);
+    check_new(folder);
+  }
+  const RunOptions options = options_for_ranks(resolved(given, model), ranks.communicator, ranks.listener);
+  const auto data = open_training_pairs(options, task, ranks.listener);
+  data::Tokenizers tokenizers = chosen_tokenizers(options, task, *data, ranks.listener);
   const models::ModelOptions sized = sized_model(options, model, tokenizers);
-  listener.working("reading the data as tokens");
-  Run run(options, folder, sized, *data, std::move(tokenizers), listener, parallel);
+  ranks.listener.working("reading the data as tokens");
+  Run run(options, folder, sized, *data, std::move(tokenizers), ranks.listener, parallel, ranks.communicator);
   if (!options.init.empty()) run.begin_with(options.init);
   run.begin(lock);
   return run.go();
@@ -213,10 +268,14 @@ RunOptions options_of(const std::string& folder) {
   return options;
 }
 
-RunResult resume(const std::string& folder, const RunOptions& options, Listener& listener, Parallel& parallel) {
+RunResult resume(const std::string& folder, const RunOptions& given, Listener& told, Parallel& parallel,
+                 dist::Communicator* several) {
+  const Ranks ranks(several, told);
   const RunOptions before = options_of(folder);
-  const folder::Lock lock(folder);
-  check_fields("train", options);
+  std::optional<folder::Lock> lock;
+  if (is_first(ranks.communicator)) lock.emplace(folder);
+  check_fields("train", given);
+  const RunOptions options = options_for_ranks(given, ranks.communicator, ranks.listener);
   const models::ModelOptions model = folder::checked_model_options(folder);
   const Task task = task_of(model);
   check_setup(options, task);
@@ -224,11 +283,12 @@ RunResult resume(const std::string& folder, const RunOptions& options, Listener&
     throw Error("train: steps and minutes are 0, expected a number of one of them");
   }
   for (const OptionDifference& one : allowed_differences(before, options)) {
-    listener.told(one.name() + " was " + one.before + ", and is " + one.now + " from here on");
+    ranks.listener.told(one.name() + " was " + one.before + ", and is " + one.now + " from here on");
   }
-  listener.working("reading the data as tokens");
-  const auto data = open_training_pairs(options, task, listener);
-  Run run(options, folder, model, *data, folder::open_tokenizers(folder, task), listener, parallel);
+  ranks.listener.working("reading the data as tokens");
+  const auto data = open_training_pairs(options, task, ranks.listener);
+  Run run(options, folder, model, *data, folder::open_tokenizers(folder, task), ranks.listener, parallel,
+          ranks.communicator);
   run.restore();
   return run.go();
 }

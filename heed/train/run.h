@@ -8,6 +8,7 @@
 
 #include "heed/base/describe.h"
 #include "heed/base/export.h"
+#include "heed/dist/communicator.h"
 #include "heed/models/options.h"
 #include "heed/text/corpus.h"
 #include "heed/text/tokenizer.h"
@@ -82,13 +83,20 @@ struct RunOptions {
 
 // Into a folder that is new or empty. Throws Error; the last good checkpoint is then still there, and a run that could
 // not begin leaves no folder.
-HEED_API RunResult run(const RunOptions&, const std::string& folder, Listener&, Parallel&);
+//
+// On several ranks, all of them call it, with the same options; each reads the data. The first one alone writes to the
+// folder, looks at the dev set, and has a result; listeners of the others are told nothing, and are asked for their
+// Cancel. Where one throws, its communicator has to end the others.
+HEED_API RunResult run(const RunOptions&, const std::string& folder, Listener&, Parallel&,
+                       dist::Communicator* = nullptr);
 // The options of the run that a folder holds. Throws Error where it holds none to go on with.
 HEED_API RunOptions options_of(const std::string& folder);
 // Goes on in a folder that a run has left, to the same bits as if it had never stopped. Options may be set anew, in
 // what options_of() gave, and are kept: steps, rate, schedule and whatever else the parameters, the tokens and the
 // place in the data do not depend on. Throws Error for others, and where the data is not what the run began with.
-HEED_API RunResult resume(const std::string& folder, const RunOptions&, Listener&, Parallel&);
+// The number of ranks may be another one.
+HEED_API RunResult resume(const std::string& folder, const RunOptions&, Listener&, Parallel&,
+                          dist::Communicator* = nullptr);
 HEED_API RunResult resume(const std::string& folder, Listener&, Parallel&);
 
 // Which columns of a TSV file a model reads.

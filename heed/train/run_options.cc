@@ -11,7 +11,7 @@ namespace heed::train {
 namespace {
 
 // What a run may go on with other values of. Data may have moved: what it holds is compared by itself (data_id.h).
-constexpr std::array<std::string_view, 20> kMayChange{"data",
+constexpr std::array<std::string_view, 21> kMayChange{"data",
                                                       "source",
                                                       "target",
                                                       "dev",
@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, 20> kMayChange{"data",
                                                       "train.warmup",
                                                       "train.schedule",
                                                       "train.accumulate",
+                                                      "train.sum_order",
                                                       "train.smoothing",
                                                       "train.clip",
                                                       "train.weight_decay",

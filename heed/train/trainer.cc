@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "heed/base/error.h"
@@ -44,7 +45,9 @@ Trainer::Trainer(models::Model& model, Optimizer& optimizer, const data::BatchSo
   check_fields("train", options);
   if (data.size() < 1) throw Error("train: the source has 0 batches, expected at least 1");
   if (options.sum_order != SumOrder::sequence) {
-    const GradientSumOptions sum{.order = options.sum_order, .micro_batches = options.accumulate};
+    constexpr int64_t kLeastPart = 4096;  // that a rank adds up of a bucket: a message of 16 KB
+    GradientSumOptions sum{.order = options.sum_order, .micro_batches = options.accumulate};
+    sum.bucket = std::max(sum.bucket, kLeastPart * communicator_.size());
     sum_ = std::make_unique<GradientSum>(model.parameters(), sum, communicator_, parallel);
   } else if (communicator_.size() > 1) {
     throw Error("train: sum_order is sequence with " + std::to_string(communicator_.size()) +
@@ -54,8 +57,10 @@ Trainer::Trainer(models::Model& model, Optimizer& optimizer, const data::BatchSo
 
 Trainer::~Trainer() = default;
 
+double Trainer::seconds_waited() const { return sum_ ? sum_->seconds_waited() : 0; }
+
 // Adds a batch's gradients, whose loss counts as `share` of the step's, and gives the sum of its losses.
-double Trainer::backward(const data::Batch& batch, double share) {
+double Trainer::backward(const data::Batch& batch, double share, BackwardWatcher* watcher) {
   nn::Pass pass{{parallel_, workspace_, &tape_}};
   pass.training = true;
   pass.random = random_;
@@ -64,6 +69,8 @@ double Trainer::backward(const data::Batch& batch, double share) {
   const auto loss =
       ops::cross_entropy(pass, logits, data::labels(batch), {.smoothing = options_.smoothing, .ignored = batch.pad});
   random_ = pass.random;
+  std::optional<WatchBackward> watching;
+  if (watcher) watching.emplace(tape_, *watcher);
   tape_.backward(loss.loss, pass, Tensor::full({}, share));
   tape_.clear();
   return loss.sum;
@@ -142,7 +149,9 @@ StepReport Trainer::summed(const Cancel* cancel) {
     if (alone) check_cancel(cancel);
     const data::Batch batch = next(place_);
     random_.position = draws + static_cast<uint64_t>(m) * kDrawsOfBatch;
-    losses[static_cast<size_t>(m)] = backward(batch, static_cast<double>(batch.target_tokens) / all);
+    const bool last = m + 1 == sum_->mine().end && overlap_;  // it hides what is sent of it already
+    losses[static_cast<size_t>(m)] =
+        backward(batch, static_cast<double>(batch.target_tokens) / all, last ? sum_.get() : nullptr);
     sum_->computed(m);
   }
   random_.position = draws + static_cast<uint64_t>(options_.accumulate) * kDrawsOfBatch;
@@ -172,7 +181,8 @@ void Trainer::follow(const Cancel* cancel) {
     reschedule(command.steps, command.warmup);
     try {
       one_step(cancel);
-    } catch (const Cancelled&) {  // the first rank, too, and it says how to go on
+    } catch (const Cancelled&) {
+      continue;  // the first rank was, too, and says how to go on
     }
   }
 }

@@ -29,6 +29,10 @@
 #include "heed/train/schedule.h"
 #include "heed/train/sum_order.h"
 
+namespace heed {
+class BackwardWatcher;
+}
+
 namespace heed::train {
 
 class GradientSum;
@@ -88,6 +92,10 @@ class HEED_API Trainer {
   void follow(const Cancel* cancel = nullptr);
   void finish();
   int64_t steps_done() const { return step_; }
+  // For measuring: seconds in which this rank has waited for others' gradients, and whether gradients travel while the
+  // backward pass still runs, as they do unless it is switched off here, on all ranks.
+  double seconds_waited() const;
+  void set_overlap(bool overlap) { overlap_ = overlap; }
   // A new schedule from here on, as if it had been that of the options.
   void reschedule(int64_t steps, int64_t warmup) { options_.steps = steps, options_.warmup = warmup; }
   int64_t epoch() const { return place_.epoch; }
@@ -109,7 +117,7 @@ class HEED_API Trainer {
   StepReport accumulated(const Cancel*);
   StepReport summed(const Cancel*);
   bool share_losses(std::span<double> losses, bool cancelled);
-  double backward(const data::Batch&, double share);
+  double backward(const data::Batch&, double share, BackwardWatcher* = nullptr);
 
   models::Model& model_;
   Optimizer& optimizer_;
@@ -123,6 +131,7 @@ class HEED_API Trainer {
   Place place_;                                // of the next batch
   std::unique_ptr<dist::Communicator> alone_;  // where none was given
   dist::Communicator& communicator_;
+  bool overlap_ = true;
   std::unique_ptr<GradientSum> sum_;  // of any order but `sequence`
 };
 

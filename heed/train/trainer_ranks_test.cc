@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Learning on several ranks, which are threads here: the same bits as on one.
+// fixed seed: trainings that have to succeed in few steps.
 #include <gtest/gtest.h>
 
 #include <map>
