@@ -118,7 +118,7 @@ Result report(const Found& found) {
 }
 
 Result run_heads(Context& context) {
-  const int64_t steps = context.size(1200, 30);
+  const int64_t steps = context.size(150, 30);
   context.expect(std::ssize(context.seeds()) * std::ssize(kHeads) * steps);
   Found found;
   for (const uint64_t seed : context.seeds()) {
