@@ -90,28 +90,34 @@ void measure_alone(const RanksBenchOptions& options, const data::Batch& batch, d
 // Between the first rank and the second.
 void measure_messages(dist::Communicator& communicator, StepCosts& costs) {
   constexpr int kTimes = 200;
-  constexpr size_t kLarge = size_t{1} << 21;  // floats
+  constexpr size_t kLarge = size_t{kBucket} / 2;  // floats: as parts of buckets are, and as many under way
+  constexpr int kUnderWay = 16;
   const int me = communicator.rank(), other = 1 - me;
   if (me > 1) return;
-  std::vector<float> mine(kLarge), theirs(kLarge);
-  const auto exchange = [&](size_t length) {
+  std::vector<float> mine(kLarge), theirs(kLarge * kUnderWay);
+  const auto exchange = [&](size_t length, int n) {  // the n-th of those under way
     return communicator.start_exchange<float>(other, std::span<const float>(mine).first(length), other,
-                                              std::span(theirs).first(length));
+                                              std::span(theirs).subspan(length * static_cast<size_t>(n), length));
   };
-  exchange(kLarge).wait();
+  const auto exchange_large = [&] {
+    dist::Transfer all;
+    for (int i = 0; i < kUnderWay; ++i) all.add(exchange(kLarge, i));
+    all.wait();
+  };
+  exchange_large();
   costs.latency = seconds_of([&] {
-                    for (int i = 0; i < kTimes; ++i) exchange(2).wait();
+                    for (int i = 0; i < kTimes; ++i) exchange(2, i).wait();
                   }) /
                   kTimes;
   costs.message = seconds_of([&] {
                     dist::Transfer all;
-                    for (int i = 0; i < kTimes; ++i) all.add(exchange(2));
+                    for (int i = 0; i < kTimes; ++i) all.add(exchange(2, i));
                     all.wait();
                   }) /
                   kTimes;
   constexpr int kRounds = 5;
-  costs.bandwidth = kLarge * sizeof(float) * kRounds / seconds_of([&] {
-                      for (int i = 0; i < kRounds; ++i) exchange(kLarge).wait();
+  costs.bandwidth = kLarge * sizeof(float) * kUnderWay * kRounds / seconds_of([&] {
+                      for (int i = 0; i < kRounds; ++i) exchange_large();
                     });
 }
 

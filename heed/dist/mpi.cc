@@ -48,7 +48,7 @@ void sleep_for(long microseconds) {
 // Asks until it is done; between, the core is left to others: a rank may wait for minutes while the first one looks at
 // the dev set. 0 seconds: without end.
 void wait_for(const std::function<bool()>& done, double seconds, const char* what) {
-  constexpr double kSpin = 100e-6, kShort = 20e-3;
+  constexpr double kSpin = 100e-6, kShort = 1;  // seconds: what belongs to a step, and what is a longer wait
   constexpr long kShortSleep = 20, kLongSleep = 500;
   const Clock::time_point begin = Clock::now();
   while (!done()) {
