@@ -45,7 +45,7 @@ TEST(Linear, IsRight) {
   });
 }
 
-// Large enough for products through BLAS and for several tasks.
+// Large enough for blocks of many rows and for several tasks.
 TEST(Linear, IsRightForManyRows) {
   check_op(6, [](Rng& rng) {
     const int64_t M = between(rng, 65, 300), I = between(rng, 30, 140), O = between(rng, 30, 300);

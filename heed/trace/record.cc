@@ -54,7 +54,7 @@ class Recording {
     trace_.model.kind = model_.model().options().family_name();
     trace_.model.task = task_name(task);
     std::visit([&](const auto& own) { describe_family(own, trace_.model); }, model_.model().options().family);
-    trace_.capture.dropped.push_back("inputs of the projections: observers are not shown them");
+    trace_.capture.dropped.push_back("inputs of the projections: observers see what comes out of them");
   }
 
   Trace translation(const std::string& sentence) {
