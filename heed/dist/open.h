@@ -4,8 +4,8 @@
 // started alone is its own, and needs no MPI. MPI comes from a module, libheed_mpi.so, that is loaded when it is
 // needed: heed itself runs where none is installed.
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "heed/base/export.h"
 #include "heed/dist/communicator.h"
