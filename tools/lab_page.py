@@ -7,6 +7,8 @@ figure is typed by hand.
   python3 tools/lab_page.py --check    fails where the page is not what would be written
   python3 tools/lab_page.py --take DIR takes the results of `heed lab all --out DIR` first
 
+The picture of an experiment is the first plot of its page, docs/lab/NAME.svg: web/test/plots.mjs saves them.
+
 The page has a pair of markers for each experiment, and what stands between them is written:
 
   <!-- lab: scale -->
@@ -43,6 +45,8 @@ def section(name):
         outcome = "Held" if finding["held"] else "Did not hold"
         text += f"- **{outcome}**: {finding['test']}. Measured: {finding['measured']}.\n"
     text += "\n" + "".join(map(table, result["tables"]))
+    if (RESULTS / f"{name}.svg").is_file():
+        text += f"![{result['pictures'][0]}](lab/{name}.svg)\n\n"
     where = f"{result['threads']} threads, {result['machine']}, {result['date']}"
     return text + f"`{result['command']}`: {result['seconds']:.0f} s, {where}.\n\n"
 
@@ -62,7 +66,7 @@ def main():
             result = json.loads(file.read_text())
             if result["quick"]:
                 raise SystemExit(f"{file} is of a quick run, expected a full one")
-            del result["plots"]  # the page has no use for them
+            result["pictures"] = [plot["title"] for plot in result.pop("plots")]
             (RESULTS / f"{result['name']}.json").write_text(json.dumps(result, indent=1) + "\n")
     text = PAGE.read_text()
     new = page(text)

@@ -53,11 +53,12 @@ export function useThemeCount(): number {
 
 interface FigureProps {
   label: string; make: (width: number) => Drawing; name: string; csv?: () => string; keep?: boolean;
+  makeSaved?: (width: number) => Drawing;  // where what is saved has more to it than what is on the screen
   saved?: { current: Exports };  // where what can be saved is told; by default to the page's buttons
   onPoint?: (x: number, y: number, click: boolean, width: number) => void; onLeave?: () => void;
 }
 
-export function Figure({label, make, name, csv, keep = true, saved = exportsNow, onPoint, onLeave}: FigureProps) {
+export function Figure({label, make, makeSaved = make, name, csv, keep = true, saved = exportsNow, onPoint, onLeave}: FigureProps) {
   const [box, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useThemeCount();
@@ -69,14 +70,14 @@ export function Figure({label, make, name, csv, keep = true, saved = exportsNow,
     paint(canvas.current, drawing, colours, Math.min(3, devicePixelRatio || 1));
     if (!keep) return;
     saved.current = {
-      name, csv, svg: () => svgOf(drawing, colours),
+      name, csv, svg: () => svgOf(makeSaved(width), colours),
       png: () => {
         const copy = document.createElement('canvas');
-        paint(copy, drawing, colours, 2);
+        paint(copy, makeSaved(width), colours, 2);
         return new Promise((done) => copy.toBlob(done));
       },
     };
-  }, [width, make, theme]);
+  }, [width, make, makeSaved, theme]);
   const at = (event: MouseEvent, click: boolean) => {
     const rect = canvas.current!.getBoundingClientRect();
     onPoint?.(event.clientX - rect.left, event.clientY - rect.top, click, width);

@@ -64,6 +64,8 @@ export function reportTests({open, shoot, shootAll, out}, heed, curve) {
     const svg = (await save('SVG')).toString();
     assert.equal(await page.evaluate((text) => new DOMParser().parseFromString(text, 'image/svg+xml').querySelector('parsererror') === null, svg), true);
     assert.equal((svg.match(/<circle/g) ?? []).length, 5, 'a dot for each value');
+    for (const text of [await page.locator('.plot h2').first().textContent(), 'with', 'without'])
+      assert.ok(svg.includes(`>${text}</text>`), `a saved picture says '${text}'`);
     assert.equal((await save('PNG')).subarray(1, 4).toString(), 'PNG');
     assert.equal((await save('CSV')).toString(), 'series,tokens,accuracy,low,high\nwith,1,0.5,0.4,0.6\nwith,10,0.75,0.7,0.8\nwith,100,,,\nwith,1000,0.9,,\nwithout,1,0.25,,\nwithout,10,0.125,,\n');
     const canvas = page.locator('.plot').nth(1).locator('canvas'), box = await canvas.boundingBox();

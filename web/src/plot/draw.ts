@@ -5,7 +5,8 @@ import {tickText, valueText} from '../scale';
 import type {Place, Surface, Theme} from '../surface';
 import {axesOf, runs, withoutPlace, type Plot, type Series} from './report';
 
-const kLetter = 6.4, kRow = 17;  // about as wide as a letter at 12 px; as high as a bar with its gap
+export const kLetter = 6.4;  // about as wide as a letter at 12 px
+const kRow = 17;  // as high as a bar with its gap
 const kDash = [[], [7, 4], [2, 3], [9, 3, 2, 3]];  // series 9 to 16 are dashed, and so on
 export const kMostDots = 60;  // of a series: more are a line alone
 
@@ -23,7 +24,7 @@ export function drawingOf(shown: Shown, width: number): Drawing & { layout: Layo
   return shown.plot.categories?.length ? categorical(shown, width) : continuous(shown, width);
 }
 
-const visible = ({plot, hidden}: Shown): [Series, number][] => plot.series.map((one, i): [Series, number] => [one, i]).filter(([, i]) => !hidden.has(i));
+export const visible = ({plot, hidden}: Shown): [Series, number][] => plot.series.map((one, i): [Series, number] => [one, i]).filter(([, i]) => !hidden.has(i));
 
 function continuous(shown: Shown, width: number): Drawing & { layout: Layout } {
   const {plot} = shown, series = visible(shown), narrow = width < 500;

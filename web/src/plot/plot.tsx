@@ -6,6 +6,7 @@ import {valueText} from '../scale';
 import {themeOf, type Theme} from '../surface';
 import {drawingOf, lookOf, remark} from './draw';
 import {placesOf, type Plot, type Point} from './report';
+import {savedOf} from './saved';
 
 const kMostRows = 400;
 const withRange = (point: Point | undefined) =>
@@ -28,6 +29,7 @@ export function PlotView({plot, number}: { plot: Plot; number: number }) {
   const shown = {plot, hidden, at};
   const nameOf = (x: number) => plot.categories?.[x] ?? `${plot.x.label} ${valueText(x)}`;
   const make = useMemo(() => (width: number) => drawingOf(shown, width), [plot, hidden, at]);
+  const makeSaved = useMemo(() => (width: number) => savedOf(shown, width), [plot, hidden]);
   const toggle = (i: number) => setHidden((old) => { const now = new Set(old); if (!now.delete(i)) now.add(i); return now; });
   const point = (x: number, y: number, _click: boolean, width: number) => {
     const {layout} = drawingOf(shown, width);
@@ -53,7 +55,7 @@ export function PlotView({plot, number}: { plot: Plot; number: number }) {
       <h2>{plot.title}</h2>
       {plot.series.length > 1 && <Legend plot={plot} hidden={hidden} toggle={toggle} />}
       <div tabIndex={0} role="group" aria-label={`${plot.title}: arrows go through the values`} onKeyDown={move}>
-        <Figure label={`${plot.title}: ${plot.y.label} of ${plot.series.map((one) => one.name).join(', ')}`} make={make} name={file} saved={saved} onPoint={point} onLeave={() => setAt(undefined)} />
+        <Figure label={`${plot.title}: ${plot.y.label} of ${plot.series.map((one) => one.name).join(', ')}`} make={make} makeSaved={makeSaved} name={file} saved={saved} onPoint={point} onLeave={() => setAt(undefined)} />
       </div>
       <p class="readout" aria-live="polite">{at === undefined ? <span class="soft">{plot.note}</span> : <><b>{nameOf(at)}</b>: {values.join(' · ') || 'nothing was measured'}</>}</p>
       {remark(shown) && <p class="warn">{remark(shown)}</p>}
