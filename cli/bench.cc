@@ -134,10 +134,14 @@ by mpirun or srun, processes. --alone leaves the one process out, for sequences 
   heed bench ring --ranks 4 --length 65536
   mpirun -n 4 --bind-to none heed bench ring --length 262144 --alone)";
 
+void add_json(CLI::App* command, std::string& json) {
+  command->add_option("--json", json, "Write the figures to this file, too")->type_name("FILE");
+}
+
 // Which model: a folder, or a preset with random parameters.
 void add_subject(CLI::App* command, bench::SubjectOptions& subject, std::string& json, int& threads) {
   command->add_option("--model", subject.model, "Folder of the model; without: random parameters")->type_name("DIR");
-  command->add_option("--json", json, "Write the figures to this file, too")->type_name("FILE");
+  add_json(command, json);
   add_threads(*command, threads);
 }
 
@@ -145,121 +149,111 @@ void add_numbers(CLI::App* command, const char* flag, std::vector<int64_t>& numb
   command->add_option(flag, numbers, help)->delimiter(',')->type_name("N,...")->capture_default_str();
 }
 
-// The fields of both structs, as flags.
+// A benchmark whose options describe themselves; `add` adds the flags that are in no description.
 template <class Options>
-io::ShowFields fields_of(Options& options) {
-  return [&options](FieldVisitor& visitor) {
-    visit_fields(options.subject, visitor);
-    visit_fields(options, visitor);
-  };
-}
-
-template <class Options>
-struct ModelCommand {
-  Options options;
-  Flags flags;
+struct Benchmark {
+  const char *name, *help;
+  void (*add)(CLI::App*, Options&);
+  void (*run)(const Options&);
 };
 
-void add_translate_bench(CLI::App* bench, Action& action) {
-  CLI::App* app = bench->add_subcommand("translate", kTranslateHelp);
-  auto command = std::make_shared<ModelCommand<bench::TranslateBenchOptions>>();
-  add_subject(app, command->options.subject, command->options.json, command->options.threads);
-  app->add_option("--data", command->options.data, "Sentences, one a line; what follows a tab is not read")
-      ->type_name("FILE");
-  add_numbers(app, "--beam", command->options.beams, "Hypotheses kept; 1: greedy");
-  add_numbers(app, "--batch", command->options.batches, "Sentences that are worked on together");
-  command->flags.add(*app, fields_of(command->options));
-  app->callback([command, &action] {
-    action = [command] {
-      command->flags.apply(fields_of(command->options));
-      bench::bench_translate(command->options);
-    };
-  });
+template <class Options>
+void visit_all(Options& options, FieldVisitor& visitor) {
+  if constexpr (requires { options.subject; }) visit_fields(options.subject, visitor);
+  visit_fields(options, visitor);
 }
 
-void add_generate_bench(CLI::App* bench, Action& action) {
-  CLI::App* app = bench->add_subcommand("generate", kGenerateHelp);
-  auto command = std::make_shared<ModelCommand<bench::GenerateBenchOptions>>();
-  add_subject(app, command->options.subject, command->options.json, command->options.threads);
-  add_numbers(app, "--length", command->options.lengths, "Tokens of the prompt");
-  add_numbers(app, "--batch", command->options.batches, "Prompts that are worked on together");
-  command->flags.add(*app, fields_of(command->options));
-  app->callback([command, &action] {
-    action = [command] {
-      command->flags.apply(fields_of(command->options));
-      bench::bench_generate(command->options);
-    };
-  });
-}
-
-void add_explain_bench(CLI::App* bench, Action& action) {
-  CLI::App* app = bench->add_subcommand("explain", kExplainHelp);
-  auto command = std::make_shared<ModelCommand<bench::ExplainBenchOptions>>();
-  app->add_option("--model", command->options.model, "Folder of the model")->type_name("DIR");
-  app->add_option("--data", command->options.data, "Pairs of a model that translates: TSV")->type_name("FILE");
-  app->add_option("--json", command->options.json, "Write the figures to this file, too")->type_name("FILE");
-  add_threads(*app, command->options.threads);
-  const auto fields = [command](FieldVisitor& visitor) { visit_fields(command->options, visitor); };
+template <class Options>
+void add_benchmark(const Benchmark<Options>& benchmark, CLI::App* bench, Action& action) {
+  struct Command {
+    Options options;
+    Flags flags;
+  };
+  CLI::App* app = bench->add_subcommand(benchmark.name, benchmark.help);
+  auto command = std::make_shared<Command>();
+  benchmark.add(app, command->options);
+  const auto fields = [command](FieldVisitor& visitor) { visit_all(command->options, visitor); };
   command->flags.add(*app, fields);
-  app->callback([command, fields, &action] {
-    action = [command, fields] {
+  app->callback([command, fields, run = benchmark.run, &action] {
+    action = [command, fields, run] {
       command->flags.apply(fields);
-      bench::bench_explain(command->options);
+      run(command->options);
     };
   });
 }
 
-void add_train_bench(CLI::App* bench, Action& action) {
-  CLI::App* app = bench->add_subcommand("train", kTrainHelp);
-  auto command = std::make_shared<ModelCommand<bench::TrainBenchOptions>>();
-  app->add_option("--preset", command->options.presets, "The models, with random parameters")
-      ->delimiter(',')
-      ->type_name("NAME,...")
-      ->capture_default_str();
-  app->add_option("--json", command->options.json, "Write the figures to this file, too")->type_name("FILE");
-  add_threads(*app, command->options.threads);
-  const auto fields = [command](FieldVisitor& visitor) { visit_fields(command->options, visitor); };
-  command->flags.add(*app, fields);
-  app->callback([command, fields, &action] {
-    action = [command, fields] {
-      command->flags.apply(fields);
-      bench::bench_train(command->options);
-    };
-  });
-}
+constexpr Benchmark<bench::TranslateBenchOptions> kTranslate{
+    .name = "translate",
+    .help = kTranslateHelp,
+    .add =
+        [](CLI::App* app, bench::TranslateBenchOptions& options) {
+          add_subject(app, options.subject, options.json, options.threads);
+          app->add_option("--data", options.data, "Sentences, one a line; what follows a tab is not read")
+              ->type_name("FILE");
+          add_numbers(app, "--beam", options.beams, "Hypotheses kept; 1: greedy");
+          add_numbers(app, "--batch", options.batches, "Sentences that are worked on together");
+        },
+    .run = [](const bench::TranslateBenchOptions& options) { bench::bench_translate(options); }};
 
-void add_ranks_bench(CLI::App* bench, Action& action) {
-  CLI::App* app = bench->add_subcommand("ranks", kRanksHelp);
-  auto command = std::make_shared<ModelCommand<bench::RanksBenchOptions>>();
-  add_threads(*app, command->options.threads);
-  const auto fields = [command](FieldVisitor& visitor) { visit_fields(command->options, visitor); };
-  command->flags.add(*app, fields);
-  app->callback([command, fields, &action] {
-    action = [command, fields] {
-      command->flags.apply(fields);
-      on_ranks([&](dist::Communicator& communicator) { bench::bench_ranks(command->options, communicator); });
-    };
-  });
-}
+constexpr Benchmark<bench::GenerateBenchOptions> kGenerate{
+    .name = "generate",
+    .help = kGenerateHelp,
+    .add =
+        [](CLI::App* app, bench::GenerateBenchOptions& options) {
+          add_subject(app, options.subject, options.json, options.threads);
+          add_numbers(app, "--length", options.lengths, "Tokens of the prompt");
+          add_numbers(app, "--batch", options.batches, "Prompts that are worked on together");
+        },
+    .run = [](const bench::GenerateBenchOptions& options) { bench::bench_generate(options); }};
 
-void add_ring_bench(CLI::App* bench, Action& action) {
-  CLI::App* app = bench->add_subcommand("ring", kRingHelp);
-  auto command = std::make_shared<ModelCommand<bench::RingBenchOptions>>();
-  app->add_option("--json", command->options.json, "Write the figures to this file, too")->type_name("FILE");
-  add_threads(*app, command->options.threads);
-  const auto fields = [command](FieldVisitor& visitor) { visit_fields(command->options, visitor); };
-  command->flags.add(*app, fields);
-  app->callback([command, fields, &action] {
-    action = [command, fields] {
-      command->flags.apply(fields);
-      bench::bench_ring(command->options);
-    };
-  });
-}
+constexpr Benchmark<bench::ExplainBenchOptions> kExplain{
+    .name = "explain",
+    .help = kExplainHelp,
+    .add =
+        [](CLI::App* app, bench::ExplainBenchOptions& options) {
+          app->add_option("--model", options.model, "Folder of the model")->type_name("DIR");
+          app->add_option("--data", options.data, "Pairs of a model that translates: TSV")->type_name("FILE");
+          add_json(app, options.json);
+          add_threads(*app, options.threads);
+        },
+    .run = [](const bench::ExplainBenchOptions& options) { bench::bench_explain(options); }};
+
+constexpr Benchmark<bench::TrainBenchOptions> kTrain{
+    .name = "train",
+    .help = kTrainHelp,
+    .add =
+        [](CLI::App* app, bench::TrainBenchOptions& options) {
+          app->add_option("--preset", options.presets, "The models, with random parameters")
+              ->delimiter(',')
+              ->type_name("NAME,...")
+              ->capture_default_str();
+          add_json(app, options.json);
+          add_threads(*app, options.threads);
+        },
+    .run = [](const bench::TrainBenchOptions& options) { bench::bench_train(options); }};
+
+constexpr Benchmark<bench::RanksBenchOptions> kRanks{
+    .name = "ranks",
+    .help = kRanksHelp,
+    .add = [](CLI::App* app, bench::RanksBenchOptions& options) { add_threads(*app, options.threads); },
+    .run =
+        [](const bench::RanksBenchOptions& options) {
+          on_ranks([&](dist::Communicator& communicator) { bench::bench_ranks(options, communicator); });
+        }};
+
+constexpr Benchmark<bench::RingBenchOptions> kRing{
+    .name = "ring",
+    .help = kRingHelp,
+    .add =
+        [](CLI::App* app, bench::RingBenchOptions& options) {
+          add_json(app, options.json);
+          add_threads(*app, options.threads);
+        },
+    .run = [](const bench::RingBenchOptions& options) { bench::bench_ring(options); }};
 
 // The flags that every benchmark of kernels has.
 void add_flags(CLI::App* command, bench::BenchOptions& options, const std::string& example) {
-  command->add_option("--json", options.json, "Write the figures to this file, too")->type_name("FILE");
+  add_json(command, options.json);
   command
       ->add_option(
           "--filter", options.filter,
@@ -298,12 +292,12 @@ void add_bench(CLI::App& heed, Action& action) {
   auto layers_options = std::make_shared<bench::BenchOptions>();
   add_flags(layers, *layers_options, "linear forward M=8");
   layers->callback([layers_options, &action] { action = [layers_options] { bench::bench_layers(*layers_options); }; });
-  add_translate_bench(bench, action);
-  add_generate_bench(bench, action);
-  add_explain_bench(bench, action);
-  add_train_bench(bench, action);
-  add_ranks_bench(bench, action);
-  add_ring_bench(bench, action);
+  add_benchmark(kTranslate, bench, action);
+  add_benchmark(kGenerate, bench, action);
+  add_benchmark(kExplain, bench, action);
+  add_benchmark(kTrain, bench, action);
+  add_benchmark(kRanks, bench, action);
+  add_benchmark(kRing, bench, action);
 }
 
 }  // namespace heed::cli
