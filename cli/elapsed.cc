@@ -17,7 +17,7 @@ namespace {
 const std::string* shown = nullptr;
 bool in_place = false;
 volatile sig_atomic_t seconds = 0;
-int every = 1;
+int first = 1, every = 1;  // seconds until the first line, and from line to line
 
 void put(const char* text, size_t size) {
   // Nothing can be done here about a write that fails; whoever prints next finds out.
@@ -27,7 +27,7 @@ void put(const char* text, size_t size) {
 // Only calls that a handler may make.
 void show(int) {
   const int error = errno;
-  seconds = seconds + every;
+  seconds = seconds + (seconds == 0 ? first : every);
   char digits[12];
   size_t begin = sizeof digits;
   for (int left = seconds; left > 0 || begin == sizeof digits; left /= 10) {
@@ -41,9 +41,9 @@ void show(int) {
   errno = error;
 }
 
-void set_timer(int interval) {
+void set_timer(int value, int interval) {
   struct itimerval timer {};
-  timer.it_interval.tv_sec = timer.it_value.tv_sec = interval;
+  timer.it_value.tv_sec = value, timer.it_interval.tv_sec = interval;
   ::setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
@@ -51,18 +51,18 @@ void set_timer(int interval) {
 
 Elapsed::Elapsed(std::string what, bool terminal)
     : what_(terminal ? cut_to_terminal(std::move(what), 8) : std::move(what)), terminal_(terminal) {
-  shown = &what_, in_place = terminal, every = terminal ? 1 : 10;
+  shown = &what_, in_place = terminal, first = terminal ? 1 : 2, every = terminal ? 1 : 10;
   seconds = 0;
   struct sigaction action {};
   action.sa_handler = show;
   action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGALRM, &action, nullptr);
-  set_timer(every);
+  set_timer(first, every);
 }
 
 Elapsed::~Elapsed() {
-  set_timer(0);
+  set_timer(0, 0);
   ::signal(SIGALRM, SIG_IGN);
   if (terminal_ && seconds > 0) put("\r\x1b[K", 4);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // "learning the tokenizer: 12 s" on standard error while a call runs that cannot be asked how far it has come: every
-// second in one line of a terminal, every ten in lines of their own elsewhere.
+// second in one line of a terminal; elsewhere in lines of their own, after two seconds and then every ten.
 #include <string>
 
 namespace heed::cli {

@@ -71,7 +71,7 @@ says '^rate was 0.003, and is 1e-04 from here on' "$heed" train --resume INT --r
 "$heed" corpus --pairs 300000 --seed 3 >large.tsv
 "$heed" train --data large.tsv --dev corpus/dev.tsv --tokenizer unigram --vocabulary 1500 --out learning >out 2>err &
 waits grep -q 'large.tsv: 300,000 lines' err
-waits grep -q '^learning the tokenizer: 10 s' err
+waits grep -q '^learning the tokenizer: 2 s' err
 kill -s INT $!
 sleep 1
 kill -0 $! 2>/dev/null && fail "Ctrl-C did not end it while the tokenizer learns"
