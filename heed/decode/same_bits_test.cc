@@ -3,6 +3,7 @@
 // the batch, nor on threads. Every preset, plain and packed weights, lengths on both sides of attention's blocks.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 
 #include "heed/base/testing.h"
@@ -20,6 +21,12 @@ using heed::testing::seeded;
 using Ids = std::vector<int32_t>;
 
 constexpr int64_t kVocabulary = 150, kTags = 20;
+
+// Under sanitizers, which look at what memory is read, and not at its bits: some models, fewer texts.
+bool is_brief() {
+  const char* const effort = std::getenv("HEED_TEST_EFFORT");
+  return effort && std::atof(effort) < 1;
+}
 
 // Most are short.
 std::vector<Ids> draw_texts(size_t count, uint64_t longest, Rng& rng) {
@@ -131,7 +138,7 @@ Work embeddings(const std::vector<Ids>& texts) {
 }
 
 void expect_same_bits(const std::shared_ptr<const models::Model>& model, models::Task task, Rng& rng) {
-  const size_t items = 9;
+  const size_t items = is_brief() ? 4 : 9;
   const std::vector<Ids> texts = draw_texts(items, 138, rng), targets = draw_texts(items, 138, rng);
   std::vector<data::TokenPair> pairs;
   for (size_t i = 0; i < items; ++i) {
@@ -156,6 +163,7 @@ class SameBits : public ::testing::TestWithParam<models::Preset> {};
 TEST_P(SameBits, InAnyCompany) {
   const models::ModelOptions options = models::model_options(GetParam(), {.source = kVocabulary, .tags = kTags});
   for (const std::optional<DType> weights : {std::optional<DType>(), {DType::f32}, {DType::bf16}, {DType::i8}}) {
+    if (is_brief() && weights && *weights != DType::i8) continue;
     SCOPED_TRACE(weights ? "packed in " + std::string(name_of(*weights)) : "plain");
     Rng rng(seeded(1));
     const std::shared_ptr<models::Model> model = models::make_model(options, seeded(2));
@@ -169,7 +177,9 @@ TEST_P(SameBits, InAnyCompany) {
 std::vector<models::Preset> all_but_large() {
   std::vector<models::Preset> some;
   for (const models::Preset& preset : models::presets()) {
-    if (std::string(preset.name) != "transformer-base") some.push_back(preset);
+    const std::string name = preset.name;
+    const bool small = name.ends_with("-small") || name.ends_with("-long");
+    if (name != "transformer-base" && !(is_brief() && small)) some.push_back(preset);
   }
   return some;
 }
