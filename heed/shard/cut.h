@@ -17,7 +17,7 @@ namespace heed::shard {
 struct Piece {
   int64_t begin = 0, bytes = 0;       // of the text of all files, end to end
   int64_t first_line = 0, lines = 0;  // of all files; lines are counted from 0
-  int64_t first_of_file = 0;          // where the first line stands in its own file
+  int64_t first_of_file = 0;          // the first line, counted in its own file
   std::string sha256{};               // of these bytes
 
   bool operator==(const Piece&) const = default;
